@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from kiebitz.dissectors.grammar.sentences import (
     places,
     value_at,
 )
+from kiebitz.dissectors.grammar.table_file import table_document
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.queries import Query
 
@@ -38,19 +40,37 @@ class Presentation:
     turn = "turn"
     """Kind of the event that reports whose turn it is."""
 
-    queries: tuple[Query, ...] = ()
-    """Questions in SQL for `kiebitz export -T datasette`."""
-
     phrases: Mapping[str, Phrase] = MappingProxyType({})
     """Phrases for values by field of an event's data or of a message; `words` renders all others."""
 
-    def __init__(self, grammar: Grammar) -> None:
+    def __init__(self, grammar: Grammar, package: str = "") -> None:
+        """Create the presentation of a protocol; the TOML file of a `package` has statistics and queries."""
         self._grammar = grammar
+        self._package = package
+
+    @cached_property
+    def _file(self) -> Mapping[str, Any]:
+        return table_document(self._package)[0] if self._package else {}
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Statistics for `kiebitz stats`, in addition to those of `scores` and turns."""
-        return ()
+        written = self._file.get("statistics")
+        if not written:
+            return ()
+        # Most commands do without.
+        from kiebitz.dissectors.protocol_file.game.statistics import compiled_statistic
+        from kiebitz.dissectors.protocol_file.reading.statistics_section import statistics_from
+
+        return tuple(
+            compiled_statistic(spec, self._grammar.events, self.display_name, self._package)
+            for spec in statistics_from(written)
+        )
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """Questions in SQL for `kiebitz export -T datasette`."""
+        return tuple(Query(name, **about) for name, about in self._file.get("queries", {}).items())
 
     def scores(self, state: State) -> dict[str, int]:
         """Return the players' scores in a state by name, if both are known."""

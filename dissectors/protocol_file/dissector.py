@@ -38,7 +38,7 @@ class FileDissector(Dissector):
             make_table = python_part(specification.table, package)
             if isinstance(make_table, type) and issubclass(make_table, SimpleTable) and not make_table.rules:
                 make_table.rules = grammar.rules
-        self.file_presentation = FilePresentation(specification, plan, grammar)
+        self.file_presentation = FilePresentation(specification, plan, grammar, package)
         codec = codec_of(specification, grammar)
         elements = codec.framing if isinstance(codec, XmlCodec) else None
         super().__init__(

@@ -10,6 +10,7 @@ import msgspec
 from kiebitz.dissectors.grammar.fields import Limits
 from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.model import Direction, Severity, Transport
+from kiebitz.dissectors.queries import Query
 
 FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml", "websocket"]
 FormatKind = Literal["words", "delimited", "pairs", "json", "xml", "struct"]
@@ -384,6 +385,42 @@ class BoardSpec(msgspec.Struct, frozen=True, kw_only=True):
     text: tuple[str, ...] = ()
 
 
+StatisticForm = Literal["counts", "shares", "histogram", "course", "durations"]
+
+
+class StatisticSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `[statistics]`.
+
+    Attributes:
+        on: Kinds of the events that are counted, or a reader in Python such as `okey.statistics:Wins`.
+        when: Condition, as an expression over the data of an event and the state after it.
+        line: Expressions for the lines, each with its column; by default, the actor's line.
+        by: Expression for the column, or the value of a histogram; by default, the kind of the event.
+        split: Text between several values in one.
+        words: Words for values; if there are some, no other values are counted.
+        of: Name of the lines, or of the values of a histogram in the plural.
+        amount: Expression for a number; by default, 1, and in a course the number of events so far.
+        unit: Unit of a course.
+        chance: Weights of the values of a histogram, if chance decides.
+        begins: Condition for the events with which a duration begins.
+    """
+
+    key: str
+    title: str
+    form: StatisticForm
+    on: tuple[str, ...]
+    when: str | None = None
+    line: Mapping[str, str | None] = {}
+    by: str | None = None
+    split: str = ""
+    words: Mapping[str, str] = {}
+    of: str = "player"
+    amount: str | None = None
+    unit: str = "times"
+    chance: Mapping[str, int] = {}
+    begins: str | None = None
+
+
 class Specification(msgspec.Struct, frozen=True, kw_only=True):
     """A protocol file.
 
@@ -415,6 +452,8 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[EventSpec, ...] = ()
     rules: tuple[RuleSpec, ...] = ()
     board: BoardSpec | None = None
+    statistics: tuple[StatisticSpec, ...] = ()
+    queries: tuple[Query, ...] = ()
 
     @property
     def codes(self) -> dict[tuple[Direction, str], int]:

@@ -99,19 +99,6 @@ def of_each(*kinds: str, give: Callable[[Event], Iterable[Sample]]) -> Callable[
     return lambda: read
 
 
-def faces_rolled(give: Callable[[Event], Iterable[Sample]]) -> Histogram:
-    """Return the statistic of each die rolled; `give` returns the faces of an event `rolled`."""
-    chance = {str(face): Fraction(1, 6) for face in range(1, 7)}
-    return Histogram(
-        key="faces",
-        of="dice",
-        title="Each die of them, against chance",
-        reads=of_each("rolled", give=give),
-        values=tuple(chance),
-        chance=chance,
-    )
-
-
 def actions(**columns: str) -> Callable[[], Read]:
     """Return a factory for readers that count actions: event kind to column, in the line of the actor."""
 

@@ -12,8 +12,10 @@ from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.game.board import Board, states_of
 from kiebitz.dissectors.protocol_file.game.plan import Plan
+from kiebitz.dissectors.protocol_file.game.statistics import compiled_statistic
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.templates import value_words
+from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.statistics import Counts, Sample, Statistic, of_each
 
 _MAX_PLAIN_VALUE = 60
@@ -23,8 +25,12 @@ _MAX_PLAIN_VALUE = 60
 class FilePresentation(Presentation):
     """Words and figures of a protocol that is described by a file."""
 
-    def __init__(self, specification: Specification, plan: Plan, grammar: Grammar) -> None:
+    def __init__(self, specification: Specification, plan: Plan, grammar: Grammar, package: str = "") -> None:
         super().__init__(grammar)
+        self._own_statistics = tuple(
+            compiled_statistic(spec, grammar.events, self.display_name, package)
+            for spec in specification.statistics
+        )
         self._plan = plan
         self._board = Board(specification.board)
         self._plain_kinds = frozenset(event.kind for event in plan.events if event.say is None)
@@ -35,10 +41,15 @@ class FilePresentation(Presentation):
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
-        """The number of events of each kind, by player."""
+        """Those of the file, and the number of events of each kind, by player."""
         kinds = [event.kind for event in self._plan.events if not event.silent]
         reads = of_each(*kinds, give=_actions)
-        return (Counts(key="events", title="Events", reads=reads, columns=tuple(kinds)),) if kinds else ()
+        all_kinds = Counts(key="events", title="Events", reads=reads, columns=tuple(kinds))
+        return (*self._own_statistics, *((all_kinds,) if kinds else ()))
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        return self._plan.specification.queries
 
     def scores(self, state: State) -> dict[str, int]:
         return self._board.scores(state, states_of(state))

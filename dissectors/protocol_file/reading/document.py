@@ -232,6 +232,49 @@ class BoardTable(Table):
     grid: Annotated[GridTable | None, _about("The board.")] = None
 
 
+class StatisticTable(Table):
+    """A statistic: one of counts, shares, histogram, course and durations names its events."""
+
+    title: Annotated[Text, _about("Title; by default, the key.")] = ""
+    counts: Annotated[Names, _about("Events to count: for each player, or of each kind.")] = []
+    shares: Annotated[Names, _about("Events of two words, of which the first one's share is shown.")] = []
+    histogram: Annotated[Names, _about("Events with values to count, such as dice.")] = []
+    course: Annotated[Names, _about("Events to show over time.")] = []
+    durations: Annotated[Names, _about("Events with which a duration begins or ends.")] = []
+    when: Annotated[Text, _about("Condition on the values of the event, such as 'pips > 3'.")] = ""
+    line: Annotated[
+        str | list[str] | dict[str, str],
+        _about("Expression for the player or players; or expressions, and the column of each."),
+        _kind("a text, a list, or a table from expressions to columns"),
+    ] = []
+    by: Annotated[Text, _about("Expression for the column, or for the value of a histogram.")] = ""
+    split: Annotated[Text, _about("Text between several values in one, such as ','.")] = ""
+    words: Annotated[
+        list[str] | dict[str, str],
+        _about("The values to count, or a table from these to other words, in this order."),
+        _kind("a list, or a table from values to words"),
+    ] = []
+    of: Annotated[Text, _about("Name of the lines, or of the values of a histogram in the plural.")] = (
+        "player"
+    )
+    amount: Annotated[Text, _about("Expression for a number that is added, or that a course shows.")] = ""
+    unit: Annotated[Text, _about("Unit of a course.")] = "times"
+    chance: Annotated[
+        dict[str, Annotated[int, Meta(ge=1, le=10**6), _kind("a whole number from 1 to 1000000")]],
+        _about("Values of a histogram, and how often each is expected in proportion to the others."),
+        _kind("a table from values to whole numbers"),
+    ] = {}
+    begins: Annotated[Text, _about("Condition for the events with which a duration begins.")] = ""
+
+
+class QueryTable(Table, kw_only=True):
+    """An example query for Datasette."""
+
+    title: Annotated[Text, _about("Title.")]
+    about: Annotated[Text, _about("Meaning of the columns.")] = ""
+    sql: Annotated[Text, _about("A SELECT on the views of a database.")]
+
+
 class LenientTable(Table):
     """Deviations that readers accept: they are notes, and no errors."""
 
@@ -307,6 +350,14 @@ class Document(Table, kw_only=True):
     events: Annotated[dict[str, EventTable], _about("What happens in a game."), _kind("a table")] = {}
     rules: Annotated[dict[str, RuleTable], _about("Rules that messages can violate."), _kind("a table")] = {}
     board: Annotated[BoardTable | None, _about("The picture of a table.")] = None
+    statistics: Annotated[
+        dict[str, StatisticTable], _about("What kiebitz stats counts."), _kind("a table")
+    ] = {}
+    queries: Annotated[
+        dict[str, QueryTable],
+        _about("Queries for Datasette, only in the file of an installed package."),
+        _kind("a table"),
+    ] = {}
 
 
 def json_schema() -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -66,7 +66,8 @@ class GameSections:
         self._messages = messages
         self._known = {message.name for message in messages} | {*_table(document, "messages")}
         # Python code may put anything anywhere.
-        self._state = ((None,),) if in_python else (*KEPT, *self._put_paths())
+        self.state: Collection[Pattern] = ((None,),) if in_python else (*KEPT, *self._put_paths())
+        """Paths of the state that may have a value."""
 
     def _put_paths(self) -> Iterator[Pattern]:
         """Yield the paths of the state that events change."""
@@ -207,7 +208,7 @@ class GameSections:
                 if name not in sent:
                     self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
         types = types_of(chosen) if is_known else None
-        names = Names(types, (WHO,), self._state, types_of(answered) if answered else None)
+        names = Names(types, (WHO,), self.state, types_of(answered) if answered else None)
         for name, text in table.let.items():
             at = (*path, "let", name)
             if not name.isidentifier() or name in WORDS:
@@ -278,8 +279,8 @@ class GameSections:
         table = self._source.table(path, self._document["board"], BoardTable)
         if table is None:
             return None
-        of_table = Names({}, (), self._state)
-        of_player = Names({}, ("player",), self._state)
+        of_table = Names({}, (), self.state)
+        of_player = Names({}, ("player",), self.state)
         check_sentence(self._source, (*path, "title"), table.title, of_table)
         texts = [table.text] if isinstance(table.text, str) else table.text
         for number, text in enumerate(texts):

@@ -28,6 +28,7 @@ from kiebitz.dissectors.protocol_file.reading.document import (
     Document,
     IdentityTable,
     PythonTable,
+    QueryTable,
     RoomTable,
     RowTable,
 )
@@ -38,6 +39,7 @@ from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, Parsed
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
 from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
+from kiebitz.dissectors.protocol_file.reading.statistics_section import StatisticsSection
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BinaryType,
@@ -55,6 +57,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     TextType,
 )
 from kiebitz.dissectors.protocol_file.text_types import integer_limits, takes_tokens
+from kiebitz.dissectors.queries import Query
 
 MAX_MESSAGES = 1_000
 """Maximum number of rows."""
@@ -144,9 +147,9 @@ class _Reader:
         if problem is not None:
             self._source.wrong(("protocol",), problem)
         transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
-        section = HeadSection(self._source, self._document, head)
-        framing, format = section.framing(), section.format()
-        lenient = section.lenient(framing)
+        formats = HeadSection(self._source, self._document, head)
+        framing, format = formats.framing(), formats.format()
+        lenient = formats.lenient(framing)
         self._has_numbers = format.kind == "json"
         self._source.clauses = head.clauses
         self._check_types(head.types)
@@ -156,6 +159,8 @@ class _Reader:
         table = self._python()
         game = GameSections(self._source, self._document, messages, in_python=table is not None)
         events, rules, board = game.events(), game.rules(), game.board()
+        section = StatisticsSection(self._source, game, messages, self._package)
+        statistics = tuple(section.statistics(self._document.get("statistics"), events))
         if table is None and not self._source.mistakes:
             DeadEnds(self._source, messages, events).check(rules, board)
         for name in head.types:
@@ -182,6 +187,8 @@ class _Reader:
             events=events,
             rules=rules,
             board=board,
+            statistics=statistics,
+            queries=tuple(self._queries()),
         )
 
     # Types and messages.
@@ -392,15 +399,24 @@ class _Reader:
             of=table.of or None,
         )
 
+    def _is_for_packages(self, section: str, problem: str) -> bool:
+        """Return True if there is a section; report one that only the file of a package may have."""
+        if section in self._document and self._package is None:
+            self._source.wrong_key((section,), f"only the file of an installed package may {problem}")
+        return section in self._document
+
+    def _queries(self) -> Iterator[Query]:
+        if self._is_for_packages("queries", "have queries: SQL of others is not passed on"):
+            written = self._document["queries"]
+            for name, value in written.items() if isinstance(written, dict) else ():
+                table = self._source.table(("queries", name), value, QueryTable)
+                if table is not None:
+                    yield Query(name, table.title, table.about, table.sql)
+
     def _python(self) -> str | None:
         """Return the table in Python; None if there is none, or if the file may name none."""
-        if "python" not in self._document:
-            return None
-        if self._package is None:
-            problem = (
-                "only the file of an installed package may name Python: nothing in this file is executed"
-            )
-            self._source.wrong_key(("python",), problem)
+        has_part = self._is_for_packages("python", "name Python: nothing in this file is executed")
+        if not has_part or self._package is None:
             return None
         table = self._source.table(("python",), self._document["python"], PythonTable)
         if table is None:

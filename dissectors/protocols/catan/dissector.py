@@ -17,13 +17,11 @@ from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR, framer
 from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
-from kiebitz.dissectors.protocols.catan.queries import QUERIES
 from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
-    from kiebitz.dissectors.statistics import Statistic
 
 _CARD_TARGETS = {
     "roads": ": {roads}",
@@ -47,8 +45,6 @@ def _shows_whole_hand(resources: Any) -> bool:
 class CatanPresentation(Presentation):
     """Sentences, scores and statistics of Catan."""
 
-    queries = QUERIES
-
     phrases = MappingProxyType(
         dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), resource_words)
         | {"place": place_words, "roads": each(place_words)}
@@ -58,12 +54,6 @@ class CatanPresentation(Presentation):
         from kiebitz.dissectors.protocols.catan.view import view_of
 
         return view_of(scene)
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        from kiebitz.dissectors.protocols.catan.statistics import STATISTICS
-
-        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         games = state.get("games", {})
@@ -168,7 +158,7 @@ CATAN = Catan(
     grammar=GRAMMAR,
     codec=CODEC,
     framer=framer,
-    presentation=CatanPresentation(GRAMMAR),
+    presentation=CatanPresentation(GRAMMAR, __package__),
     identity=CatanIdentity(
         GRAMMAR,
         login_messages=("Spieler",),

@@ -17,21 +17,17 @@ from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.codec import CODEC
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.cgml.player_names import player_names
-from kiebitz.dissectors.protocols.cgml.queries import QUERIES
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
-    from kiebitz.dissectors.statistics import Statistic
 
 
 class CgmlPresentation(Presentation):
     """Sentences, scores and statistics of CGML."""
 
     counts = "money"
-    queries = QUERIES
-
     phrases = MappingProxyType(
         {
             "card": cards_words,
@@ -47,12 +43,6 @@ class CgmlPresentation(Presentation):
         from kiebitz.dissectors.protocols.cgml.view import view_of
 
         return view_of(scene)
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        from kiebitz.dissectors.protocols.cgml.statistics import STATISTICS
-
-        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         players = state.get("players", {})
@@ -114,7 +104,7 @@ CGML = Cgml(
     grammar=GRAMMAR,
     codec=CODEC,
     framer=partial(XmlFramer, framing=CODEC.framing),
-    presentation=CgmlPresentation(GRAMMAR),
+    presentation=CgmlPresentation(GRAMMAR, __package__),
     identity=Identity(
         GRAMMAR,
         login_messages=("connect", "newgroup", "newgame"),

@@ -1,17 +1,15 @@
-"""Statistics of licitovaný mariáš: games, their players and winners, tricks, bids and fleks."""
+"""Readers of the statistics of licitovaný mariáš: hands with their outcomes, and fleks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.player_names import player_name, player_names
-from kiebitz.dissectors.statistics import Counts, Read, Sample, Shares, remember
-
-_WON, _LOST = "won", "lost"
-_PASS = "PASS"
+from kiebitz.dissectors.statistics import Sample, remember
 
 GAME_NAMES = {
     "G": "hra",
@@ -32,15 +30,10 @@ GAME_NAMES = {
 """The names of the games of table 3-1."""
 
 
-def _name(player: int | None, state: State) -> str:
-    return player_name(player, player_names(state))
+class _Hands(ABC):
+    """Yields a sample for each hand, made from its declarer, game and outcome."""
 
-
-class _Hands:
-    """A reader that yields a sample for each hand, made from its declarer, game and outcome."""
-
-    def __init__(self, give: Callable[[str, str, str], Sample]) -> None:
-        self._give = give
+    def __init__(self) -> None:
         self._played: dict[int | None, dict[str, Any]] = {}
 
     def __call__(self, event: Event, state: State) -> Iterable[Sample]:
@@ -50,28 +43,41 @@ class _Hands:
         elif event.kind == "result":
             played = self._played.pop(event.game_id, None)
             if played is not None and played["player"] is not None:
-                end = _WON if played["player"] in event.data["winners"] else _LOST
+                end = "won" if played["player"] in event.data["winners"] else "lost"
                 game = event.data["game"] or played["game"]
-                yield self._give(_name(played["player"], state), GAME_NAMES.get(game, str(game)), end)
+                name = player_name(played["player"], player_names(state))
+                yield self.sample(name, GAME_NAMES.get(game, str(game)), end)
+
+    @abstractmethod
+    def sample(self, player: str, game: str, end: str) -> Sample:
+        """Return the sample of a hand."""
 
 
-def _hands(give: Callable[[str, str, str], Sample]) -> Callable[[], Read]:
-    return lambda: _Hands(give)
+class Games(_Hands):
+    """Hands by player and game."""
+
+    columns = tuple(GAME_NAMES.values())
+
+    def sample(self, player: str, game: str, end: str) -> Sample:
+        return Sample(player, game)
 
 
-def _tricks(event: Event, state: State) -> Iterable[Sample]:
-    if event.kind == "trick" and event.data["winner"] is not None:
-        yield Sample(_name(event.data["winner"], state))
+class Declarers(_Hands):
+    """Outcomes by player."""
+
+    def sample(self, player: str, game: str, end: str) -> Sample:
+        return Sample(player, end)
 
 
-def _bids(event: Event, state: State) -> Iterable[Sample]:
-    if event.kind == "bid":
-        column = "passed" if event.data["call"] in (_PASS, "NO") else "bid"
-        yield Sample(_name(event.data["player"], state), column)
+class Kinds(_Hands):
+    """Outcomes by game."""
+
+    def sample(self, player: str, game: str, end: str) -> Sample:
+        return Sample(game, end)
 
 
-class _Fleks:
-    """A reader that distinguishes raising from repeating the level."""
+class Fleks:
+    """Fleks that raise the level, and those that repeat it."""
 
     def __init__(self) -> None:
         self._level: dict[int | None, tuple[str, str]] = {}
@@ -85,32 +91,5 @@ class _Fleks:
             level = (game, seven or "1")
             raised = level != self._level.get(event.game_id, ("1", "1"))
             remember(self._level, event.game_id, level)
-            yield Sample(_name(event.data["player"], state), "raised" if raised else "left it")
-
-
-STATISTICS = (
-    Counts(
-        key="games",
-        title="Games played",
-        reads=_hands(lambda player, game, end: Sample(player, game)),
-        columns=(*GAME_NAMES.values(),),
-    ),
-    Shares(
-        key="declarers",
-        title="Played, and won",
-        reads=_hands(lambda player, game, end: Sample(player, end)),
-        part=_WON,
-        rest=_LOST,
-    ),
-    Shares(
-        key="kinds",
-        title="Won, by the kind of game",
-        reads=_hands(lambda player, game, end: Sample(game, end)),
-        part=_WON,
-        rest=_LOST,
-        of="game",
-    ),
-    Counts(key="tricks", title="Tricks taken", reads=lambda: _tricks),
-    Counts(key="bids", title="Bids", reads=lambda: _bids, columns=("bid", "passed")),
-    Counts(key="fleks", title="Fleks", reads=_Fleks, columns=("raised", "left it")),
-)
+            name = player_name(event.data["player"], player_names(state))
+            yield Sample(name, "raised" if raised else "left it")

@@ -14,19 +14,15 @@ from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.maexchen.queries import QUERIES
 from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
-    from kiebitz.dissectors.statistics import Statistic
 
 
 class MaexchenPresentation(Presentation):
     """Sentences, scores and statistics of Mäxchen."""
-
-    queries = QUERIES
 
     phrases = MappingProxyType({"dice": dice_words, "reason": reason_words})
 
@@ -34,12 +30,6 @@ class MaexchenPresentation(Presentation):
         from kiebitz.dissectors.protocols.maexchen.view import view_of
 
         return view_of(scene)
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        from kiebitz.dissectors.protocols.maexchen.statistics import STATISTICS
-
-        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))
@@ -61,7 +51,7 @@ MAEXCHEN = Dissector(
     grammar=GRAMMAR,
     codec=MaexchenCodec(),
     framer=DatagramFramer,
-    presentation=MaexchenPresentation(GRAMMAR),
+    presentation=MaexchenPresentation(GRAMMAR, __package__),
     identity=Identity(
         GRAMMAR,
         login_messages=("REGISTER", "REGISTER_SPECTATOR"),

@@ -1,40 +1,17 @@
-"""Statistics of Mäxchen: dice, bluffs and their outcomes, calls to see, and reasons for losses.
-
-A roll is counted from the message to the roller. Dice that are shown because a player wanted to see are not
-counted, as doubted rolls are no fair sample.
-"""
+"""Readers of the statistics of Mäxchen that compare announcements with rolls and outcomes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import NamedTuple
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.maexchen.dice import ROLLS, rank
-from kiebitz.dissectors.statistics import Counts, Histogram, Sample, Shares, faces_rolled, of_each
+from kiebitz.dissectors.protocols.maexchen.dice import rank
+from kiebitz.dissectors.statistics import Sample
 
-_CHANCES = {roll: Fraction(1 if roll[0] == roll[2] else 2, 36) for roll in ROLLS}
-
-_AS_ROLLED, _HIGHER, _LOWER, _NOT_KNOWN = "as rolled", "bluff", "less", "roll not known"
-_TOLD, _BELIEVED, _CAUGHT = "told", "believed", "caught"
 _SHOWN_TO_BE_BLUFFS = ("CAUGHT_BLUFFING", "LIED_ABOUT_MIA")
-
-
-def _dice(event: Event) -> Iterable[Sample]:
-    if event.data["dice"] in _CHANCES:
-        yield Sample(event.data["dice"])
-
-
-def _faces(event: Event) -> Iterable[Sample]:
-    if event.data["dice"] in _CHANCES:
-        yield from map(Sample, event.data["dice"].split(","))
-
-
-def _losses(event: Event) -> Iterable[Sample]:
-    return (Sample(name, event.data["reason"]) for name in event.data["names"])
 
 
 class _Claim(NamedTuple):
@@ -81,63 +58,38 @@ class _Round(ABC):
         return None if claimed is None or real is None else claimed - real
 
 
-class _Announcements(_Round):
+class Announcements(_Round):
+    """Announced dice, compared with the roll."""
+
     def samples(self, event: Event) -> Iterable[Sample]:
         if event.kind == "announced":
             above = self.difference(event)
-            told = (
-                _NOT_KNOWN if above is None else _HIGHER if above > 0 else _LOWER if above < 0 else _AS_ROLLED
-            )
-            yield Sample(event.data["name"], told)
+            if above is None:
+                yield Sample(event.data["name"], "roll not known")
+            else:
+                yield Sample(event.data["name"], "bluff" if above > 0 else "less" if above else "as rolled")
 
 
-class _Bluffs(_Round):
-    """A bluff is believed once the next player rolls; a bluff known only from the loss is counted, too."""
+class Bluffs(_Round):
+    """Bluffs: believed once the next player rolls; one known only from the loss counts as told, too."""
 
     def samples(self, event: Event) -> Iterable[Sample]:
         claim = self.claim
         if event.kind == "announced" and (self.difference(event) or 0) > 0:
-            yield Sample(event.data["name"], _TOLD)
+            yield Sample(event.data["name"], "told")
         if claim is None:
             return
         if event.kind in ("rolls", "rolled") and claim.is_bluff and event.data["name"] != claim.name:
-            yield Sample(claim.name, _BELIEVED)
+            yield Sample(claim.name, "believed")
         if event.kind == "lost" and event.data["reason"] in _SHOWN_TO_BE_BLUFFS:
             if claim.is_bluff is None:
-                yield Sample(claim.name, _TOLD)
-            yield Sample(claim.name, _CAUGHT)
+                yield Sample(claim.name, "told")
+            yield Sample(claim.name, "caught")
 
 
-class _Sights(_Round):
+class Sights(_Round):
+    """Players who wanted to see the dice, and whether the announcement was a bluff."""
+
     def samples(self, event: Event) -> Iterable[Sample]:
         if event.kind == "lost" and self.seer is not None:
             yield Sample(self.seer, "rightly" if event.data["reason"] in _SHOWN_TO_BE_BLUFFS else "wrongly")
-
-
-STATISTICS = (
-    Histogram(
-        key="rolls",
-        of="rolls",
-        title="Dice rolled, against chance",
-        reads=of_each("rolled", give=_dice),
-        values=ROLLS,
-        chance=_CHANCES,
-    ),
-    faces_rolled(_faces),
-    Histogram(
-        key="announced-dice",
-        of="announcements",
-        title="Dice announced",
-        reads=of_each("announced", give=_dice),
-        values=ROLLS,
-    ),
-    Counts(
-        key="announcements",
-        title="Announced, compared with the roll",
-        reads=_Announcements,
-        columns=(_AS_ROLLED, _HIGHER, _LOWER, _NOT_KNOWN),
-    ),
-    Counts(key="bluffs", title="Bluffs", reads=_Bluffs, columns=(_TOLD, _BELIEVED, _CAUGHT)),
-    Shares(key="sights", title="Wanted to see, and was right", reads=_Sights, part="rightly", rest="wrongly"),
-    Counts(key="losses", title="Rounds lost, and why", reads=of_each("lost", give=_losses)),
-)

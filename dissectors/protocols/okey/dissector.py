@@ -15,14 +15,12 @@ from kiebitz.dissectors.model import DIRECTIONS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.okey.codec import CODEC, OkeyCodec
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.okey.queries import QUERIES
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, stack_words, tile_words
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
-    from kiebitz.dissectors.statistics import Statistic
 
 _LEAVES = {
     "LEFT": "{name} leaves the lobby",
@@ -39,8 +37,6 @@ class OkeyPresentation(Presentation):
     """Sentences, scores and statistics of Okey."""
 
     turn = "status"
-    queries = QUERIES
-
     phrases = MappingProxyType(
         {
             "tile": tile_words,
@@ -56,12 +52,6 @@ class OkeyPresentation(Presentation):
         from kiebitz.dissectors.protocols.okey.view import view_of
 
         return view_of(scene)
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        from kiebitz.dissectors.protocols.okey.statistics import STATISTICS
-
-        return STATISTICS
 
     def template(self, event: Event) -> str:
         data = event.data
@@ -134,7 +124,7 @@ OKEY = Okey(
     grammar=GRAMMAR,
     codec=CODEC,
     framer=partial(AnyLineFramer, names={each: GRAMMAR.names(each) for each in DIRECTIONS}),
-    presentation=OkeyPresentation(GRAMMAR),
+    presentation=OkeyPresentation(GRAMMAR, __package__),
     identity=OkeyIdentity(
         GRAMMAR,
         login_messages=("LOGI",),

@@ -14,13 +14,11 @@ from kiebitz.dissectors.model import DIRECTIONS, ENDINGS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.schafkopf.codec import CODEC
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, packet_forms
-from kiebitz.dissectors.protocols.schafkopf.queries import QUERIES
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
-    from kiebitz.dissectors.statistics import Statistic
 
 _ANSWERS = {
     "ERSTE3": {"JA": "{name} knocks", "NEIN": "{name} does not knock"},
@@ -34,8 +32,6 @@ class SchafkopfPresentation(Presentation):
     """Sentences, scores and statistics of Schafkopf."""
 
     counts = "account"
-    queries = QUERIES
-
     phrases = MappingProxyType(
         {"card": card_words, "cards": cards_words, "mode": mode_words},
     )
@@ -44,12 +40,6 @@ class SchafkopfPresentation(Presentation):
         from kiebitz.dissectors.protocols.schafkopf.view import view_of
 
         return view_of(scene)
-
-    @property
-    def statistics(self) -> tuple[Statistic, ...]:
-        from kiebitz.dissectors.protocols.schafkopf.statistics import STATISTICS
-
-        return STATISTICS
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("accounts", {}))
@@ -101,7 +91,7 @@ SCHAFKOPF = Schafkopf(
     grammar=GRAMMAR,
     codec=CODEC,
     framer=_framer,
-    presentation=SchafkopfPresentation(GRAMMAR),
+    presentation=SchafkopfPresentation(GRAMMAR, __package__),
     identity=Identity(
         GRAMMAR,
         login_messages=("NAME",),

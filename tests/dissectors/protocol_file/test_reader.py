@@ -491,6 +491,34 @@ MISTAKES = {
         "width must be a number from 1 to 60, or a path of the state",
     ),
     "symbols": (f"{MESSAGES}[board.grid.symbols]\na = 3\n", "6:5", "3", "a must be a text"),
+    # Statistics and queries.
+    **{
+        name: (f"{MESSAGES}[statistics]\na = {{ {entry} }}\n", f"6:{1 + mark}", marked, message)
+        for name, (entry, mark, marked, message) in {
+            "form": ('counts = "ROLLED", shares = "ROLLED"', 0, "a", "a statistic has one of "),
+            "no form": ('title = "x"', 0, "a", 'one of "counts", "shares", "histogram", "course" or "dur'),
+            "event of a statistic": ('counts = "ROLED"', 15, '"ROLED"', "ROLED: did you mean ROLLED?"),
+            "column": ('counts = "ROLLED", by = "pip"', 31, "pip", "pip is neither a field nor put by"),
+            "line": ('course = "ROLLED", line = ["who", "nme"]', 41, "nme", "did you mean name?"),
+            "words of shares": ('shares = "ROLLED", words = ["x"]', 0, "a", "shares need two words"),
+            "value": ('histogram = "ROLLED", of = "dice"', 0, "a", "a histogram needs by"),
+            "beginning": ('durations = "ROLLED"', 0, "a", "durations need begins"),
+            "chance": ('counts = "ROLLED", chance = { 1 = 1 }', 25, "chance", 'belongs to "histogram", not'),
+            "weight": (
+                'histogram = "ROLLED", by = "pips", chance = { 1 = 0 }',
+                56,
+                "0",
+                "1 must be a whole number from 1 to",
+            ),
+            "reader": ('counts = "p.a:B"', 15, '"p.a:B"', "no event p.a:B"),
+        }.items()
+    },
+    "queries": (
+        f'{MESSAGES}[queries.a]\ntitle = "x"\nsql = "x"\n',
+        "5:2",
+        "queries",
+        "only the file of an installed package may have queries",
+    ),
 }
 """Text, `LINE:COLUMN` of a mistake, what has carets under it, and a part of its message."""
 
