@@ -34,11 +34,15 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", type=click.Path(), metavar="FILE", help="Write the protocol file to this file."
 )
-def draft(captures: tuple[str, ...], ports: tuple[int, ...], output: str | None) -> None:
+@click.option("--force", is_flag=True, help="Write a draft that does not describe its own traffic, too.")
+def draft(captures: tuple[str, ...], ports: tuple[int, ...], output: str | None, force: bool) -> None:
     """Infer a first protocol file from the traffic of an unknown protocol.
 
     The file describes messages, fields with types, answers, copies for all, heartbeats and players. Comments
     contain the evidence. It is a beginning: use it with -P, and edit it. Databases are read, too.
+
+    A draft that dissects less than 99% of the messages or bytes from which it was made is not written; the
+    exit status is then 1.
 
     \b
     Example:
@@ -48,7 +52,7 @@ def draft(captures: tuple[str, ...], ports: tuple[int, ...], output: str | None)
     """
     # They load slowly, and help does without.
     from kiebitz.cli.terminal.screen import counting, loading
-    from kiebitz.services.drafting import DraftError, draft_from, protocol_name, read_traffic
+    from kiebitz.services.drafting import DraftError, draft_from, protocol_name, read_traffic, source_name
 
     if output not in (None, STANDARD_OUTPUT) and os.path.exists(str(output)):
         raise DraftError(f"{output} exists, and may have been edited: name another file, or delete it first")
@@ -66,6 +70,11 @@ def draft(captures: tuple[str, ...], ports: tuple[int, ...], output: str | None)
         warn("there is more traffic than a draft is made from: the rest is ignored")
     with counting("draft", "steps") as on_progress:
         found = draft_from(traffic, ports, captures, protocol_name(output, captures), on_progress)
+    if found.seen and not force:
+        raise DraftError(
+            f"{source_name(captures)}: no draft is written: {found.contents.shortfall}. Seen: {found.seen}."
+            " --force writes it nevertheless"
+        )
     with opened(output, captures[0]) as file:
         file.write(found.text.encode())
     _summarize(found, captures, output)
@@ -79,10 +88,10 @@ def _summarize(found: Draft, captures: tuple[str, ...], output: str | None) -> N
     left = f", {counted(found.left_over, 'byte')} in no message" if found.left_over else ""
     print_error_line(
         f"{counted(found.messages, 'message')} of {counted(kinds, 'kind')}:"
-        f" {found.described / found.messages:.1%} fit the draft{left};"
+        f" {found.described:.1%} fit the draft{left};"
         f" {counted(pairs, 'answer')}, {counted(copies, 'broadcast')}"
     )
-    for warning in found.warnings:
+    for warning in (*found.warnings, *filter(None, (found.contents.shortfall,))):
         warn(warning)
     if output not in (None, STANDARD_OUTPUT):
         print_error_line(f"Use it: kiebitz events {shlex.quote(captures[0])} -P {shlex.quote(str(output))}")

@@ -9,14 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import msgspec
 
 from kiebitz.dissectors.drafting.binary import layouts
-from kiebitz.dissectors.drafting.fields import (
-    Row,
-)
+from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.format_choice import FormatChoice
 from kiebitz.dissectors.drafting.formats import choose_format
 from kiebitz.dissectors.drafting.framing import Choice, choose_framing, content, entropy
 from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifiers
-from kiebitz.dissectors.drafting.message_names import known_names
+from kiebitz.dissectors.drafting.message_names import known_names, values_in
+from kiebitz.dissectors.drafting.observation import observed
 from kiebitz.dissectors.drafting.relations import (
     find_answers,
     find_broadcasts,
@@ -27,11 +26,21 @@ from kiebitz.dissectors.drafting.rows import relate, rows_of
 from kiebitz.dissectors.drafting.traffic import Conversation, Message, Segment, segments_of
 from kiebitz.dissectors.drafting.turns import Turn, find_turn
 from kiebitz.dissectors.drafting.verification import verify
-from kiebitz.dissectors.drafting.writer import Contents, quoted
+from kiebitz.dissectors.drafting.writer import Contents, quoted, text_of
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.protocol_file.specification import Framing
+
+_WANTED = 0.99
+"""Least share of the messages, and of the bytes, that a draft must dissect."""
+
+_LEAST_FIT = 0.5
+"""Least share of the senders' pauses that must be at the end of a message."""
+
+_MOST_ODD = 0.05
+"""Largest share of messages whose names have values in them."""
 
 _FEW = 20
 """Number of messages below which a draft is unreliable."""
@@ -64,18 +73,18 @@ class Draft(msgspec.Struct):
         text: The file.
         contents: What it contains.
         messages: Number of messages.
-        described: Number of messages that fit a row.
-        bytes: Number of bytes, and of those in no message.
+        described: Share of the messages that the draft dissects.
         left_over: Number of bytes in no message.
+        seen: Clause about the traffic that the draft does not describe; empty if it describes nearly all.
         warnings: Sentences about what is doubtful.
     """
 
     text: str
     contents: Contents
     messages: int
-    described: int
-    bytes: int
+    described: float
     left_over: int
+    seen: str
     warnings: list[str]
 
     @property
@@ -109,12 +118,15 @@ def draft(
     on_progress(1, _STEPS)
     choice = choose_framing(segments, conversations[0].transport)
     if not choice.messages:
-        raise DraftingError(f"{source}: no messages found in {sum(len(s.data) for s in segments):,} bytes")
+        total = sum(len(segment.data) for segment in segments)
+        seen = observed(segments, choice, ())
+        raise DraftingError(f"{source}: no messages found in {total:,} bytes. Seen: {seen}")
     on_progress(2, _STEPS)
     form = choose_format(choice.framing, choice.messages)
     messages = _named(choice.messages, choice.framing, form)
     if not messages:
-        raise DraftingError(f"{source}: messages of {choice.framing.kind}, but no message names found")
+        seen = observed(segments, choice, choice.messages)
+        raise DraftingError(f"{source}: no message names found in {choice.framing.kind}. Seen: {seen}")
     binary = layouts(messages, form.format.order) if form.format.kind == "struct" else None
     has_keys = not form.is_positional
     on_progress(3, _STEPS)
@@ -151,23 +163,53 @@ def draft(
     )
     on_progress(7, _STEPS)
     try:
-        text, checked, accepted = verify(contents)
+        accepted, size = verify(contents)
     except ProtocolFileError as error:
         raise DraftingError(
             f"{source}: no protocol file can describe these messages: {error.message}"
         ) from error
-    described = round(sum(len(row.messages) for row in rows) * accepted / max(1, checked))
+    described = accepted / len(choice.messages)
+    total = sum(len(message.data) for message in choice.messages) + choice.left_over
+    shares = described, size / max(1, total)
+    contents.shortfall, seen = _shortfall(segments, choice, messages, shares)
     result = Draft(
-        text=text,
+        text=text_of(contents),
         contents=contents,
         messages=len(choice.messages),
         described=described,
-        bytes=sum(len(segment.data) for segment in segments),
         left_over=choice.left_over,
+        seen=seen,
         warnings=[],
     )
     result.warnings += _warnings(result, choice, messages, conversations)
     return result
+
+
+def _shortfall(
+    segments: Sequence[Segment], choice: Choice, messages: Sequence[Message], shares: tuple[float, float]
+) -> tuple[str, str]:
+    """Return why a draft is wrong and what its traffic looks like; two empty texts if it is right.
+
+    Args:
+        segments: The traffic.
+        choice: Its framing, with all frames.
+        messages: The frames with a name.
+        shares: Shares of the messages and of the bytes that the draft dissects.
+    """
+    if min(shares) < _WANTED or choice.fit < _LEAST_FIT:
+        missed = {message.order for message in choice.messages} - {message.order for message in messages}
+        return (
+            f"it dissects {shares[0]:.1%} of the messages and {shares[1]:.1%} of the bytes of its traffic,"
+            f" and {choice.fit:.0%} of the senders' pauses are at the end of a message"
+        ), observed(segments, choice, [message for message in choice.messages if message.order in missed])
+    odd = values_in(messages)
+    number = sum(message.name in odd for message in messages)
+    if number > _MOST_ODD * len(messages):
+        words = " and ".join(repr(printable(name)) for name in odd[:2])
+        return (
+            f"{number:,} of {len(messages):,} messages begin with a value instead of a name"
+        ), f"the first words of messages differ in their digits only, such as {words}"
+    return "", ""
 
 
 def _refuse_unreadable(segments: Sequence[Segment], source: str) -> None:
@@ -262,6 +304,3 @@ def _warnings(
         yield f"no framing fits well: only {choice.fit:.0%} of the pauses are at the end of a message"
     if len(conversations) == 1:
         yield "only one connection: broadcasts and players cannot be told from other messages"
-    missed = found.messages - found.described
-    if missed > 0.01 * found.messages:
-        yield f"{missed:,} of {found.messages:,} messages fit no row"

@@ -1,45 +1,43 @@
 """Inference of the framing: candidates are scored by where senders pause and where other sides speak.
 
 A sender pauses between messages rather than within one. The framing whose frames end at these turns, and
-which leaves no bytes over, is the right one.
+which leaves no bytes over, is the right one. Frames are cut by the framers of protocol files.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import cast
 
 import msgspec
 
+from kiebitz.dissectors.drafting.json_format import json_object
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
+from kiebitz.dissectors.drafting.xml_format import element_of
+from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.model import Transport
-from kiebitz.dissectors.protocol_file.specification import ByteOrder, Framing
+from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
+from kiebitz.dissectors.protocol_file.framers import framer_of
+from kiebitz.dissectors.protocol_file.specification import ByteOrder, Format, FormatKind, Framing
 
-Bounds = Iterator[tuple[int, int]]
-"""Start and end of each complete frame."""
+_PREFIX_SIZES: dict[str, int] = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 
-PREFIX_SIZES: dict[str, int] = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
-
-_MAX_FRAME = 1 << 20
 _SAMPLE = 4 << 20
 """Number of bytes of all segments together by which candidates are scored."""
 
 _WANTED = 0.9
 """Least share of turns at which frames end for a framing that fits."""
 
-_BLOCK_END = re.compile(rb"\W*(end|eof|done|over|fin|stop|eom)?\W*", re.IGNORECASE)
-_TAG = re.compile(
-    rb"<!--.{0,4096}?-->|<!\[CDATA\[.{0,65536}?\]\]>|<\?[^>]{0,1024}>|<![^>]{0,1024}>"
-    rb"|<(/?)([A-Za-z_:][\w:.-]{0,100})((?:[^<>\"']|\"[^\"]*\"|'[^']*'){0,10000}?)(/?)>",
-    re.DOTALL,
-)
-_JSON_START = re.compile(r"\s*(?=\{)")
 _BLANK = re.compile(rb"\s*")
+TAG = re.compile(rb"\s*(?:<\?[^>]{0,200}\?>\s*)?<([A-Za-z_][\w:.-]{0,40})[^<>]{0,500}>")
+"""The first tag of XML."""
+
+_BLOCK_END = re.compile(rb"\W*(end|eof|done|over|fin|stop|eom)?\W*", re.IGNORECASE)
 
 
 class Choice(msgspec.Struct):
@@ -65,11 +63,11 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
     if transport == "udp":
         return _choice(segments, Framing(kind="datagrams"), "each datagram is a message")
     sample = _sample(segments)
-    framing = _text_framing(sample) if _is_text(sample) else None
+    framing = _text_framing(sample) if is_text(sample) else None
     if framing is None or _fit(sample, framing)[0] < _WANTED:
         others = list(_prefixed(sample))
         if others:
-            best = max(others, key=lambda found: (round(found[0], 2), PREFIX_SIZES.get(found[1].prefix, 0)))
+            best = max(others, key=lambda found: (round(found[0], 2), _PREFIX_SIZES.get(found[1].prefix, 0)))
             if framing is None or best[0] > _fit(sample, framing)[0]:
                 framing = best[1]
     if framing is None:
@@ -77,61 +75,47 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
     return _choice(segments, framing, "")
 
 
-def bounds_of(framing: Framing) -> Callable[[bytes], Bounds]:
-    """Return the function that cuts bytes into frames."""
-    if framing.kind == "length":
-        return lambda data: _length_bounds(data, framing)
-    if framing.kind == "json":
-        return _json_bounds
-    if framing.kind == "xml":
-        return _xml_bounds
-    if framing.kind == "block":
-        return lambda data: _block_bounds(data, framing.end.encode())
-    if framing.kind == "datagrams":
-        return lambda data: iter([(0, len(data))])
-    end = b"\n" if framing.kind == "lines" else framing.end.encode("latin-1")
-    return lambda data: _delimited_bounds(data, end)
+def frames_of(framing: Framing, segment: Segment) -> Iterator[Frame]:
+    """Yield the complete frames of a segment."""
+    framer = framer_of(framing, "udp" if framing.kind == "datagrams" else "tcp")(segment.direction)
+    is_whole = _envelope(framing).body
+    for frame in (*framer.feed(0, segment.data), *framer.eof()):
+        if frame.cut is None and is_whole(frame.data).is_whole:
+            yield frame
 
 
 def content(framing: Framing, frame: bytes) -> bytes:
     """Return a frame without its line end, delimiter, or length prefix."""
-    match framing.kind:
-        case "lines" | "json" | "xml":
-            return frame.rstrip(b"\r\n")
-        case "datagrams":
-            return frame
-        case "delimiter":
-            return frame.removesuffix(framing.end.encode("latin-1"))
-        case "block":
-            lines = frame.rstrip(b"\r\n").replace(b"\r\n", b"\n").split(b"\n")
-            end = framing.end.encode()
-            if lines and lines[-1] == end:
-                lines.pop()
-            while lines and not lines[-1]:
-                lines.pop()
-            return b"\n".join(lines)
-        case _:
-            return frame[_prefix_of(frame, 0, framing)[1] :]
+    start, end, _ = _envelope(framing).body(frame)
+    found = frame[start:end]
+    return found.replace(b"\r\n", b"\n") if framing.kind == "block" else found
+
+
+@lru_cache(maxsize=16)
+def _envelope(framing: Framing) -> FileEnvelope:
+    kinds: dict[str, FormatKind] = {"json": "json", "xml": "xml", "length": "struct", "datagrams": "struct"}
+    return FileEnvelope(framing, Format(kind=kinds.get(framing.kind, "words")))
 
 
 def _choice(segments: Sequence[Segment], framing: Framing, evidence: str) -> Choice:
-    cut = bounds_of(framing)
     messages: list[Message] = []
-    left_over = 0
+    left_over = hits = turns = 0
     for segment in segments:
-        covered = 0
-        for start, end in cut(segment.data):
-            piece = min(bisect_left(segment.ends, end), len(segment.ends) - 1)
-            frame = segment.data[start:end]
-            covered += end - start
-            messages.append(Message(segment.conversation, segment.direction, segment.times[piece], frame))
-        left_over += len(segment.data) - covered
+        frames = [*frames_of(framing, segment)]
+        left_over += len(segment.data) - _covered(segment, frames)
+        hits += _count_hits(framing, segment, frames)
+        turns += len(segment.turns)
+        for frame in frames:
+            piece = min(bisect_left(segment.ends, frame.offset + frame.size), len(segment.ends) - 1)
+            messages.append(
+                Message(segment.conversation, segment.direction, segment.times[piece], frame.data)
+            )
     # Messages of one piece stay in order: the sort is stable.
     messages.sort(key=lambda message: message.ts_ns)
     del messages[MAX_MESSAGES:]
     for order, message in enumerate(messages):
         message.order = order
-    fit, _ = _fit(segments, framing)
+    fit = hits / max(1, turns)
     if not evidence:
         evidence = f"{fit:.0%} of the senders' pauses are at the end of a message"
     return Choice(framing, messages, fit, left_over, evidence)
@@ -158,21 +142,34 @@ def _sample(segments: Sequence[Segment]) -> list[Segment]:
 
 def _fit(segments: Sequence[Segment], framing: Framing) -> tuple[float, int]:
     """Return the share of turns at which frames end, times the share of bytes in frames, and their number."""
-    cut = bounds_of(framing)
     hits = turns = frames = covered = size = 0
     for segment in segments:
-        ends = set()
-        for start, end in cut(segment.data):
-            frames += 1
-            covered += end - start
-            ends.add(end)
-        hits += sum(turn in ends for turn in segment.turns)
+        found = [*frames_of(framing, segment)]
+        frames += len(found)
+        covered += _covered(segment, found)
+        hits += _count_hits(framing, segment, found)
         turns += len(segment.turns)
         size += len(segment.data)
     return hits / max(1, turns) * covered / max(1, size), frames
 
 
-def _is_text(segments: Sequence[Segment]) -> bool:
+def _covered(segment: Segment, frames: Sequence[Frame]) -> int:
+    """Return the number of bytes in frames; white space after the last one belongs to it."""
+    end = frames[-1].offset + frames[-1].size if frames else 0
+    is_blank = end and _BLANK.fullmatch(segment.data, end) is not None
+    return sum(frame.size for frame in frames) + (len(segment.data) - end if is_blank else 0)
+
+
+def _count_hits(framing: Framing, segment: Segment, frames: Sequence[Frame]) -> int:
+    """Return the number of turns at which a frame ends, or the white space after it."""
+    ends = {frame.offset + frame.size for frame in frames}
+    if framing.kind in ("json", "xml"):
+        blanks = (_BLANK.match(segment.data, end) for end in [*ends])
+        ends.update(blank.end() for blank in blanks if blank is not None)
+    return len(ends.intersection(segment.turns))
+
+
+def is_text(segments: Sequence[Segment]) -> bool:
     """Return True if nearly all bytes are printable text."""
     odd = size = 0
     for segment in segments:
@@ -195,16 +192,16 @@ def _text_framing(segments: Sequence[Segment]) -> Framing | None:
     common = begins.most_common(1)[0][0] if begins else b""
     lines = Framing()
     if common in (b"{", b"[") and common == b"{":
-        if _share_of_lines(segments, _is_json) >= _WANTED:
+        if _share_of_lines(segments, json_object) >= _WANTED:
             return lines
         concatenated = Framing(kind="json")
         if _fit(segments, concatenated)[0] >= 0.6:
             return concatenated
     if common == b"<":
-        if _share_of_lines(segments, _is_element) >= _WANTED:
+        if _share_of_lines(segments, element_of) >= _WANTED:
             return lines
         elements = Framing(kind="xml")
-        if _fit(segments, elements)[0] >= 0.6:
+        if TAG.match(segments[0].data) or _fit(segments, elements)[0] >= 0.6:
             return elements
     last = Counter(segment.data[turn - 1 : turn] for segment in segments for turn in segment.turns)
     end, number = last.most_common(1)[0] if last else (b"", 0)
@@ -220,22 +217,10 @@ def _text_framing(segments: Sequence[Segment]) -> Framing | None:
     return lines if sum(segment.data.count(b"\n") for segment in segments) else None
 
 
-def _share_of_lines(segments: Sequence[Segment], test: Callable[[bytes], bool]) -> float:
+def _share_of_lines(segments: Sequence[Segment], test: Callable[[bytes], object]) -> float:
     """Return the share of non-empty lines that pass a test."""
     lines = [line for segment in segments for line in segment.data.split(b"\n")[:-1] if line.strip()][:2000]
-    return sum(map(test, lines)) / len(lines) if lines else 0.0
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(line), dict)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return False
-
-
-def _is_element(line: bytes) -> bool:
-    line = line.strip()
-    return list(_xml_bounds(line)) == [(0, len(line))]
+    return sum(test(line) is not None for line in lines) / len(lines) if lines else 0.0
 
 
 def _block(segments: Sequence[Segment]) -> Framing | None:
@@ -314,94 +299,6 @@ def _prefixed(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing]]:
                 fit, frames = _fit(segments, framing)
                 if fit >= 0.5 and frames >= 3:
                     yield fit, framing
-
-
-def _prefix_of(data: bytes, at: int, framing: Framing) -> tuple[int, int]:
-    """Return the length of the content after a prefix and the prefix's size; -1 if it is incomplete."""
-    if framing.prefix == "varint":
-        value = 0
-        for size in range(1, 6):
-            if at + size > len(data):
-                return -1, 0
-            byte = data[at + size - 1]
-            value |= (byte & 127) << 7 * (size - 1)
-            if byte < 128:
-                return value, size
-        return -1, 0
-    size = PREFIX_SIZES[framing.prefix]
-    if at + size > len(data):
-        return -1, 0
-    length = int.from_bytes(data[at : at + size], framing.order)
-    return length - size if framing.inclusive else length, size
-
-
-def _length_bounds(data: bytes, framing: Framing) -> Bounds:
-    at = 0
-    while at < len(data):
-        length, size = _prefix_of(data, at, framing)
-        if not 0 <= length <= _MAX_FRAME or at + size + length > len(data):
-            return
-        yield at, at + size + length
-        at += size + length
-
-
-# Bounds of other framings.
-
-
-def _delimited_bounds(data: bytes, end: bytes) -> Bounds:
-    start = 0
-    while (at := data.find(end, start)) >= 0:
-        yield start, at + len(end)
-        start = at + len(end)
-
-
-def _block_bounds(data: bytes, end: bytes) -> Bounds:
-    start = line = 0
-    while (at := data.find(b"\n", line)) >= 0:
-        if data[line:at].rstrip(b"\r") == end:
-            yield start, at + 1
-            start = at + 1
-        line = at + 1
-
-
-def _json_bounds(data: bytes) -> Bounds:
-    text = data.decode("utf-8", "surrogateescape")
-    decode = json.JSONDecoder().raw_decode
-    at = begin = place = 0
-    while (found := _JSON_START.match(text, at)) is not None:
-        try:
-            _, end = decode(text, found.end())
-        except (ValueError, RecursionError):
-            # Resume at the next object on a line of its own.
-            following = text.find("\n{", found.end())
-            if following < 0:
-                return
-            place += len(text[at : following + 1].encode("utf-8", "surrogateescape"))
-            begin, at = place, following + 1
-            continue
-        while end < len(text) and text[end] in "\r\n\t ":
-            end += 1
-        place += len(text[at:end].encode("utf-8", "surrogateescape"))
-        yield begin, place
-        begin, at = place, end
-
-
-def _xml_bounds(data: bytes) -> Bounds:
-    start = depth = 0
-    at = 0
-    while (found := _TAG.search(data, at)) is not None:
-        at = found.end()
-        if found[2] is None:
-            continue
-        if found[1]:
-            depth = max(0, depth - 1)
-        elif not found[4]:
-            depth += 1
-        if depth == 0:
-            blank = _BLANK.match(data, at)
-            at = blank.end() if blank is not None else at
-            yield start, at
-            start = at
 
 
 def entropy(data: bytes) -> float:

@@ -97,13 +97,15 @@ def name_path(objects: Sequence[Mapping[str, Any]]) -> tuple[str, ...] | None:
                     shapes[path][scalar][shape] += 1
     best: tuple[float, tuple[str, ...]] | None = None
     for path, counts in values.items():
-        if counts.total() < 0.95 * len(objects) or len(counts) > max(3, min(MAX_NAMES, len(objects) / 2)):
+        is_usual = NAME_KEYS.fullmatch(path[-1]) is not None
+        most = min(MAX_NAMES, len(objects) * (0.8 if is_usual else 0.5))
+        if counts.total() < 0.95 * len(objects) or len(counts) > max(3, most):
             continue
         if any(isinstance(value, str) and (len(value) > MAX_NAME or "\n" in value) for value in counts):
             continue
         usual = sum(shape.most_common(1)[0][1] for shape in shapes[path].values()) / counts.total()
         score = usual - 0.05 * len(path) - 0.3 * len(counts) / len(objects)
-        score += 0.3 * bool(NAME_KEYS.fullmatch(path[-1])) + 0.2 * (len(counts) > 2)
+        score += 0.3 * is_usual + 0.2 * (len(counts) > 2) - 0.3 * (len(counts) == 1)
         score -= 0.2 * all(isinstance(value, int) for value in counts)
         if best is None or score > best[0]:
             best = score, path

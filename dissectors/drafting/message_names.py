@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from kiebitz.dissectors.drafting.format_choice import MAX_NAME, MAX_NAMES
@@ -30,6 +30,16 @@ def known_names(messages: Iterable[Message]) -> set[tuple[str, str]]:
             continue
         found.append((direction, name))
     return {*found[:MAX_NAMES]}
+
+
+def values_in(messages: Iterable[Message]) -> list[str]:
+    """Return names with values in them: they differ from others in their digits only, and hardly recur."""
+    counts: Counter[tuple[str, str]] = Counter((message.direction, message.name) for message in messages)
+    alike: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for (direction, name), number in counts.items():
+        if number < 3:
+            alike[direction, re.sub(r"\d+", "0", name)].append(name)
+    return [name for names in alike.values() if len(names) > 1 for name in names]
 
 
 def _fold(name: str) -> str:

@@ -76,8 +76,8 @@ def _cost(rows: Sequence[Sequence[str]]) -> float:
         size = counts.total()
         total += 4 + sum(len(word) + 1 for word in counts)
         total += sum(-number * math.log2(number / size) for number in counts.values()) / 8
-    # A name is more than a word: it needs a row of its own.
-    return total + 8 * len(names)
+    # A name is more than a word: it needs a row of its own, and has no values in it.
+    return total + 8 * len(names) + 8 * sum(any(map(str.isdigit, name)) for name in names)
 
 
 def _quote(texts: Sequence[str]) -> str:

@@ -21,43 +21,44 @@ _MAX_CHECKED = 20_000
 """Number of messages of a row that are checked."""
 
 
-def verify(contents: Contents) -> tuple[str, int, int]:
+def verify(contents: Contents) -> tuple[float, float]:
     """Relax rows until the dissector of the draft accepts the messages by which it was made.
 
     Returns:
-        The text, the number of messages checked, and of those accepted without an error.
+        The number of messages that it accepts, and of bytes in them.
 
     Raises:
         ProtocolFileError: The draft cannot be read.
     """
     for attempt in range(_ROUNDS):
-        text, dissector = _readable(contents)
-        checked = accepted = 0
+        dissector = _readable(contents)
+        messages = size = 0.0
         problems: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for name, rows in contents.rows.items():
             for row in rows:
-                for message in _sample(row.messages):
+                sample = _sample(row.messages)
+                for message in sample:
                     decoded = dissector.codec.decode(message.data, message.direction)
-                    checked += 1
                     if decoded.valid and decoded.row is not None:
-                        accepted += 1
+                        messages += len(row.messages) / len(sample)
+                        size += len(message.data) * len(row.messages) / len(sample)
                         continue
                     said = decoded.violations[0].text if decoded.violations else ""
                     problems[row.direction, name][_field_in(said, name)] += 1
         if attempt == _ROUNDS - 1 or not _relax(contents, problems):
             break
-    return text, checked, accepted
+    return messages, size
 
 
-def _readable(contents: Contents) -> tuple[str, FileDissector]:
-    """Return the text and its dissector, without messages that the notation cannot express.
+def _readable(contents: Contents) -> FileDissector:
+    """Return the dissector of the draft, without messages that the notation cannot express.
 
     Raises ProtocolFileError.
     """
     while True:
         text = text_of(contents)
         try:
-            return text, dissector_from(read_specification(text, f"{contents.protocol}.toml"))
+            return dissector_from(read_specification(text, f"{contents.protocol}.toml"))
         except ProtocolFileError as error:
             name = _message_at(text, error.line, contents)
             if name is None:

@@ -39,6 +39,7 @@ class Contents(msgspec.Struct):
         codes: Numbers that stand for message names.
         identity: Values of `[identity]`, with a comment each.
         hints: Lines of comments at the end.
+        shortfall: Sentence about traffic that the draft does not describe; empty if it describes nearly all.
     """
 
     protocol: str
@@ -54,6 +55,7 @@ class Contents(msgspec.Struct):
     codes: dict[str, int]
     identity: dict[str, tuple[list[str], str]]
     hints: Sequence[str]
+    shortfall: str = ""
 
 
 def text_of(contents: Contents) -> str:
@@ -90,6 +92,8 @@ def text_of(contents: Contents) -> str:
 def _head(contents: Contents) -> Iterator[str]:
     framing, form = contents.framing, contents.format
     yield f"# Drafted by kiebitz draft from {printable(contents.source)[:_MAX_COMMENT]}."
+    if contents.shortfall:
+        yield f"# It is wrong, or has gaps: {contents.shortfall}."
     yield "# Check names and types, and add what only people know: see docs/protocol-files.md."
     yield f"protocol = {quoted(contents.protocol)}"
     if contents.transport == "udp":

@@ -110,7 +110,7 @@ def draft_from(
     Raises:
         DraftError: There is no traffic, or that of several servers, or it cannot be read.
     """
-    source = _source_name(captures)
+    source = source_name(captures)
     wanted = {server: found for server, found in traffic.servers.items() if not ports or server.port in ports}
     wanted = {
         server: found
@@ -135,7 +135,8 @@ def draft_from(
             f"{source}: the selected servers use TCP and UDP; a protocol file describes one of them"
         )
     conversations = [conversation for found in wanted.values() for conversation in found]
-    conversations.sort(key=lambda conversation: conversation.pieces[0].ts_ns if conversation.pieces else 0)
+    # In any order of the captures.
+    conversations.sort(key=lambda one: (one.pieces[0].ts_ns if one.pieces else 0, one.client, one.server))
     return draft(conversations, sorted({server.port for server in wanted}), source, protocol, on_progress)
 
 
@@ -219,15 +220,16 @@ def _unknown(transport: Transport, data: bytes, source: str, destination: str) -
     """Return no direction: the protocol is unknown."""
 
 
-def _source_name(captures: Sequence[str]) -> str:
-    names = [os.path.basename(name) or name for name in captures]
+def source_name(captures: Sequence[str]) -> str:
+    """Return the names of captures for a message or a comment, in an order of their own."""
+    names = sorted(os.path.basename(name) or name for name in captures)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 
 
 def protocol_name(output: str | None, captures: Sequence[str]) -> str:
     """Return a name for the protocol that no installed one has, from the name of the file or of a capture."""
-    path = captures[0] if output in (None, "-") else str(output)
+    path = min(captures) if output in (None, "-") else str(output)
     stem = identifier_of(os.path.basename(path).partition(".")[0]) or "draft"
     name = stem if stem[0].isalpha() else f"p{stem}"
     is_taken = name in installed().dissectors or problem_of_name(name) is not None

@@ -37,6 +37,7 @@ def test_a_draft_of_several_captures_and_of_a_database(tmp_path: Path) -> None:
     kiebitz("import", TINY, "-w", database)
     both = kiebitz("draft", TINY, GAME, "--server", "9000", "--server", "9100")
     assert tomllib.loads(both.out)["port"] == [9000, 9100]
+    assert kiebitz("draft", GAME, TINY, "--server", "9100", "--server", "9000").out == both.out
     names = tomllib.loads(kiebitz("draft", TINY).out)["messages"].keys()
     assert tomllib.loads(kiebitz("draft", database).out)["messages"].keys() == names
 
@@ -48,6 +49,18 @@ def test_an_existing_file_stays(tmp_path: Path) -> None:
     assert done.status == 1
     assert "exists, and may have been edited" in done.err
     assert file.read_text() == "# by hand"
+
+
+def test_a_draft_that_misses_much_is_written_by_force_only(tmp_path: Path) -> None:
+    file = tmp_path / "odd.toml"
+    capture = str(CAPTURES / "maexchen-head-odd.pcap")
+    done = kiebitz("draft", capture, "-o", str(file))
+    assert done.status == 1
+    assert "it dissects 99.6% of the messages and 63.5% of the bytes of its traffic" in done.err
+    assert "Seen: messages unlike all others, such as XXX" in done.err
+    assert not file.exists()
+    assert kiebitz("draft", capture, "-o", str(file), "--force").status == 0
+    assert "# It is wrong, or has gaps: it dissects 99.6% of the messages" in file.read_text()
 
 
 @pytest.mark.full

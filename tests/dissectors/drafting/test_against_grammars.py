@@ -62,7 +62,7 @@ def _measured(capture: str) -> tuple[Measures, float]:
     draft, conversations = draft_of(str(CAPTURES / capture), PORTS.get(protocol, []))
     dissector = dissector_of(protocol)
     assert dissector is not None
-    return compare(draft, conversations, dissector), draft.described / draft.messages
+    return compare(draft, conversations, dissector), draft.described
 
 
 def _table() -> str:

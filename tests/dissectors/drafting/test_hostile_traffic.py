@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 import tomllib
 
 import pytest
@@ -106,6 +107,34 @@ def test_deep_and_wide_objects() -> None:
     drafted = draft([_conversation([deep, wide] * 20)], [4711], "deep")
     assert len(drafted.text) < 50_000
     read_specification(drafted.text)
+
+
+def _typed(number: int) -> bytes:
+    body = b"x" * (number * 37 % 300)
+    return bytes([number % 7 + 1]) + struct.pack(">I", len(body)) + body
+
+
+@pytest.mark.parametrize(
+    ("messages", "seen"),
+    [
+        (
+            [_typed(number) for number in range(60)],
+            "a byte with 7 values, then 4 bytes that equal the remaining length, big-endian",
+        ),
+        ([random.Random(number).randbytes(24) for number in range(30)], "of 24 bytes each"),
+        ([random.Random(number).randbytes(number + 9) for number in range(30)], "without a length"),
+        ([b"<game><join name='a'/>", b"<game>", *[b"<move x='1'/>", b"<ok/>"] * 9], "<game> that stays open"),
+        ([f"move\nto:{number}".encode() for number in range(30)], "what is sent at once"),
+        ([f"{number}@{number + 1} move 3\n".encode() for number in range(30)], "such as '0@1' and"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_wrong_draft_says_what_was_seen(messages: list[bytes], seen: str) -> None:
+    try:
+        said = draft([_conversation(messages)], [4711], "odd").seen
+    except DraftingError as error:
+        said = str(error)
+    assert seen in said
 
 
 @pytest.mark.parametrize(

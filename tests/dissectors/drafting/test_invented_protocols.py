@@ -91,7 +91,8 @@ def test_a_gap_loses_few_messages() -> None:
     lacking = Conversation(conversations[0].client, SERVER, "tcp", [*pieces[:100], *pieces[103:]])
     drafted = draft([lacking, *conversations[1:]], [4711], "gap")
     assert {(row.direction, _plain(row.name)) for row in drafted.rows} == FIELDS.keys()
-    assert drafted.described >= drafted.messages - 3
+    assert drafted.described * drafted.messages >= drafted.messages - 3
+    assert not drafted.seen
 
 
 def test_doubts_are_said() -> None:
