@@ -16,7 +16,8 @@ from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.dissectors.model import PUBLIC
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.players import NO_PUBLIC_MESSAGES, check_player
+from kiebitz.storage.read.players import check_player
+from kiebitz.storage.read.public_messages import NO_SUCH_MESSAGE
 from kiebitz.storage.session.message_detail import MessageDetail, MessageDetails
 
 _NEIGHBOURS = 2
@@ -70,18 +71,18 @@ def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool
     if as_json:
         write_json_array(msgspec.to_builtins(message) for message in found)
     else:
-        _show(in_full, found)
+        _show(in_full, found, player)
 
 
 def _seen(message: MessageDetail | None, number: int, player: str | None) -> MessageDetail:
     if message is None and player == PUBLIC:
-        raise StorageError(f"#{number}: {NO_PUBLIC_MESSAGES}")
+        raise StorageError(f"#{number}: {NO_SUCH_MESSAGE}")
     if message is None:
         raise StorageError(f"#{number}: this message is not on a connection of {player}")
     return message
 
 
-def _show(in_full: MessageDetails, found: Sequence[MessageDetail]) -> None:
+def _show(in_full: MessageDetails, found: Sequence[MessageDetail], player: str | None) -> None:
     # Rich is slow to import; JSON does without.
     from kiebitz.cli.terminal.message_block import message_lines, neighbour_lines
     from kiebitz.cli.terminal.screen import Console
@@ -90,9 +91,10 @@ def _show(in_full: MessageDetails, found: Sequence[MessageDetail]) -> None:
     for place, message in enumerate(found):
         if place:
             console.print()
-        neighbours = in_full.neighbours(message.message, _NEIGHBOURS)
         lines = message_lines(message, console.width)
-        lines += neighbour_lines(in_full.timeline, message.message, *neighbours, console.width)
+        if player != PUBLIC:
+            neighbours = in_full.neighbours(message.message, _NEIGHBOURS)
+            lines += neighbour_lines(in_full.timeline, message.message, *neighbours, console.width)
         for line in lines:
             line.rstrip()
             console.print(line, soft_wrap=True)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from kiebitz.cli.spectator.event_cursor import EventCursor
 from kiebitz.cli.spectator.view import SpectatorView
-from kiebitz.dissectors.model import PUBLIC, TableInfo
+from kiebitz.dissectors.model import PUBLIC, Message, TableInfo
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.message_queries import visible_groups
 from kiebitz.storage.read.players import StreamNames
+from kiebitz.storage.read.public_messages import PublicMessages
 from kiebitz.storage.read.search import Search, Streams, search_diagnostics, search_events, search_messages
 from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
@@ -120,7 +121,15 @@ class FollowedSession:
         """Search the visible messages that match the filter, of a table or of all."""
         rows = self._seen_rows()
         seen = None if rows is None else rows.message
-        return search_messages(self.timeline, self._streams(table), self.wanted, seen)
+        streams = table if self.player == PUBLIC else self._streams(table)
+        return search_messages(self.timeline, streams, self.wanted, seen)
+
+    def may_see_message(self, row: Message) -> bool:
+        """Return True if a message is visible; in the public view, one of its copies is."""
+        if self.player == PUBLIC:
+            return PublicMessages(self.spectator_view.visibility).first_copy(row) is not None
+        streams = self.streams()
+        return streams is None or row.stream.id in streams
 
     def diagnostics(self, table: TableInfo | None) -> Search:
         """Search the visible diagnostics that match the filter."""

@@ -27,7 +27,8 @@ from kiebitz.storage.read.message_queries import (
     streams_numbered,
     visible_groups,
 )
-from kiebitz.storage.read.players import NO_PUBLIC_MESSAGES, StreamNames
+from kiebitz.storage.read.players import StreamNames
+from kiebitz.storage.read.public_messages import ALL_PLAYERS
 from kiebitz.storage.read.search import Search
 from kiebitz.storage.session.session import message_record
 
@@ -113,8 +114,6 @@ class MessageRows(Rows):
         self.search = search
         self._names = names
         self._arrows = ARROWS[has_letters]
-        if followed.player == PUBLIC:
-            self.nothing = NO_PUBLIC_MESSAGES
 
     def __len__(self) -> int:
         return len(self.search.found)
@@ -141,11 +140,12 @@ class MessageRows(Rows):
 
     def _line(self, message: Message, severities: Sequence[str], altered: Action | None) -> Text:
         gravest = gravest_of(severities)
+        client = ALL_PLAYERS if self._watched.player == PUBLIC else self._names.of(message.stream)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
         record = message_record(self._watched.timeline, message, None, altered)
         return Text.assemble(
             (f"{record.time:9.3f}", "dim"),
-            f" {self._arrows[message.direction]} {self._names.of(message.stream)}  ",
+            f" {self._arrows[message.direction]} {client}  ",
             (f"{mark}{message.name}", "bold" if not mark else f"bold {COLOURS[gravest]}" if gravest else ""),
             f"  {content_of(record)}",
         )

@@ -12,7 +12,7 @@ from kiebitz.cli.tui.lists import ClientNames, DiagnosticRows, EventRows, Messag
 from kiebitz.cli.tui.marks import Marks
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.dissectors.model import Event, TableInfo
-from kiebitz.storage.read.message_queries import diagnostics_numbered
+from kiebitz.storage.read.message_queries import diagnostics_numbered, messages
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -141,11 +141,8 @@ class Navigator:
         event = self.event
         if event is None:
             return None
-        may_be_seen = self.followed.streams()
-        rows = self.followed.timeline.connection.execute(
-            "SELECT id, stream_id FROM messages WHERE event_id = ? ORDER BY id", (event.id,)
-        )
-        return next((number for number, stream in rows if may_be_seen is None or stream in may_be_seen), None)
+        rows = messages(self.followed.timeline, "m.event_id = ?", [event.id])
+        return next((row.id for row in rows if self.followed.may_see_message(row)), None)
 
     def message_of(self, pane: str | None, place: int) -> int | None:
         """Return the message of a row of a pane."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,8 @@ from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.grammar.grammar import shortened
+from kiebitz.dissectors.model import Game
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.results import named_result
@@ -285,8 +288,6 @@ def _summarize(
     )
     ended_ns = timeline.session.ended_ns if not live else latest_ns
     last = timeline.last_game(with_result=True)
-    # A result may contain what the players do not know.
-    result = named_result(timeline, last) if last is not None and viewer is None else None
     players = reader.players()
     return records.HomeSession(
         session_info(served, reader, live, viewer),
@@ -295,13 +296,37 @@ def _summarize(
         [shortened(name, MAX_TEXT) for name in players[:_MAX_PLAYERS]],
         len(players),
         timeline.count_games(),
-        shortened(result_words(result), MAX_TEXT) if result else None,
+        _result(reader, last, viewer, result_words) if last is not None else None,
         watch.errors,
         watch.warnings,
         watch.lost_servers(now_ns, reader.tables()) if live else [],
         tables,
         len(infos),
     )
+
+
+def _result(
+    reader: Reader, game: Game, viewer: str | None, words_of: Callable[[dict[str, Any]], str]
+) -> str | None:
+    """Return a game's result in words; in the public view, the sentence of the event that ended it.
+
+    The stored result may contain what the players do not know.
+    """
+    named = named_result(reader.timeline, game)
+    dissector = dissector_of(game.protocol)
+    if viewer is None or not named or dissector is None:
+        return shortened(words_of(named), MAX_TEXT) if viewer is None and named else None
+    span = reader.timeline.span(game.id)
+    recent = reader.timeline.recent(game.table_id, span[1].seq, _RECENT) if span is not None else []
+    kinds = dissector.grammar.events
+    closing = next((e for e in reversed(recent) if e.game_id == game.id and kinds[e.kind].ends), None)
+    if closing is None or not reader.spectator_view(viewer).may_see(closing):
+        return None
+    sentence = reader.spectator_view(viewer).sentence(closing)
+    winner = result_sentence({"winner": named["winner"]}) if named.get("winner") else ""
+    # In a protocol file, a winner who is not in the sentence may be a secret.
+    is_told = dissector.identity.sees_own_dissection or winner.partition(" win")[0] in sentence
+    return shortened(sentence if is_told else f"{sentence}; {winner}", MAX_TEXT)
 
 
 def _table(
@@ -314,8 +339,7 @@ def _table(
     if game is not None and (is_over(game) or not live):
         span = timeline.span(game.id)
         at = span[1].seq if span is not None else at
-        named = named_result(timeline, game) if watch.viewer is None else None
-        result = shortened(result_sentence(named), MAX_TEXT) if named else None
+        result = _result(reader, game, watch.viewer, result_sentence)
     latest = reader.spectator_view(watch.viewer).latest(timeline.recent(info.table, at, _RECENT))
     found = watch.table(reader, reader.table(info.table), game, now_ns) if live else TableWatch([])
     return records.HomeTable(info, at, shortened(latest, MAX_TEXT), found.alerts, found.waiting, result)

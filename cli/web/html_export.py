@@ -104,10 +104,14 @@ class _Table(msgspec.Struct):
 
 
 class _View(msgspec.Struct):
-    """The tables as one player or everyone sees them, and the visible streams (None: all)."""
+    """The tables as one player or everyone sees them, and the visible streams (None: all).
+
+    `messages` are the numbers of those in the public view; None in others.
+    """
 
     tables: dict[str, _Table]
     streams: list[int] | None
+    messages: list[int] | None = None
 
 
 class _Page(msgspec.Struct):
@@ -222,7 +226,11 @@ class _PageBuilder:
             return _View(tables, None)
         numbers = self._reader.timeline.numbers
         own = sorted(self._reader.visibility.streams_of(player))
-        return _View(tables, [numbers.number("streams", stream) for stream in own])
+        shown = None
+        if player == PUBLIC:
+            found = islice(seen_messages(self._reader, None, View(player), 0, None), MAX_MESSAGES)
+            shown = [numbers.number("messages", row.id) for row in found]
+        return _View(tables, [numbers.number("streams", stream) for stream in own], shown)
 
     def _table(self, table: TableInfo, player: str | None) -> _Table:
         reader, last = self._reader, self._last[table.id]

@@ -16,7 +16,7 @@ from kiebitz.cli.web.request_params import RowRange, read_window
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.model import Altered, Event, Message, Severity, TableInfo
+from kiebitz.dissectors.model import PUBLIC, Altered, Event, Message, Severity, TableInfo
 from kiebitz.services.wording import GRAVITY, gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages, original_message
 from kiebitz.storage.read.conditions import sql_condition
@@ -100,7 +100,8 @@ def message_records(reader: Reader, player: str | None, found: Sequence[Message]
     listed = []
     for row in found:
         done = altered.action(row.id) if altered is not None else None
-        message = message_record(timeline, row, reader.names.get(row.stream.id), done)
+        name = reader.names.get(row.stream.id) if player != PUBLIC else None
+        message = message_record(timeline, row, name, done)
         gravest = gravest_of([diagnostic.severity for diagnostic in diagnostics.get(row.id, ())])
         listed.append(project(records.Message, message, words=field_words(row.fields), severity=gravest))
     return listed
@@ -112,7 +113,8 @@ def seen_messages(
     """Yield the visible messages that match, after an id, or before one with the latest first."""
     rows = reader.seen_rows(view)
     condition, parameters = sql_condition(reader.timeline, view.wanted if rows is None else None, "messages")
-    condition, parameters = _restrict(reader, "m", table, view.player, condition, parameters)
+    own = None if view.player == PUBLIC else view.player
+    condition, parameters = _restrict(reader, "m", table, own, condition, parameters)
     found = stored_messages(reader.timeline, condition, parameters, after, before)
     yield from found if rows is None else filter(None, map(rows.message, found))
 

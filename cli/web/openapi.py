@@ -10,7 +10,7 @@ import msgspec
 from kiebitz.cli.web import records
 from kiebitz.cli.web.held_api import HEADER, Deed
 from kiebitz.cli.web.request_params import CHOICES, Parameter
-from kiebitz.cli.web.routes import ENDPOINTS, HELD, LIVE, SESSIONS
+from kiebitz.cli.web.routes import ENDPOINTS, HELD, HOME, LIVE, SESSIONS
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "number": {"type": "integer", "minimum": 0},
@@ -52,12 +52,12 @@ def openapi() -> dict[str, Any]:
         }
 
     enter("/api/sessions", "the sessions that are served", records.Sessions, SESSIONS)
-    enter("/api/home", "all sessions with their tables, results, problems and alerts", records.Home, SESSIONS)
+    enter("/api/home", "all sessions with their tables, results, problems and alerts", records.Home, HOME)
     enter(
         "/api/home/live",
         "server-sent events: home (Home), then sessions (HomeNews), and a ping as keep-alive",
         "text/event-stream",
-        SESSIONS,
+        HOME,
     )
     for address in ENDPOINTS:
         enter(address.path, address.about, address.answer, tuple(address.known.values()))

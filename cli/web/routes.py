@@ -25,7 +25,7 @@ from kiebitz.dissectors.model import PUBLIC, Severity, TableInfo
 from kiebitz.services.sessions import given_name
 from kiebitz.storage.read.conditions import complete_filter
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.read.players import NO_PUBLIC_MESSAGES
+from kiebitz.storage.read.public_messages import NO_SUCH_MESSAGE
 from kiebitz.storage.read.times import iso_time
 from kiebitz.storage.session.message_detail import MessageDetail
 
@@ -195,7 +195,7 @@ def _message(reader: Reader, request: ApiRequest) -> MessageDetail:
     found = reader.in_full.message(message_id, request.player)
     if found is None:
         if request.player == PUBLIC:
-            raise NotThereError(NO_PUBLIC_MESSAGES)
+            raise NotThereError(NO_SUCH_MESSAGE)
         whose = "" if request.player is None else f" of {request.player}'s"
         raise NotThereError(f"there is no message {number}{whose} in this session")
     return found
@@ -329,4 +329,6 @@ LIVE = (
     _KEY,
 )
 SESSIONS = (_KEY,)
+
+HOME = (Parameter("as", "text", f"{PUBLIC}: what all may know, without errors"), _KEY)
 HELD = (_SESSION, _KEY)

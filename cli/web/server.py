@@ -53,13 +53,15 @@ from kiebitz.cli.web.refusals import STATUS, answered, refusal, resolve_player
 from kiebitz.cli.web.request_params import (
     MAX_DIGITS,
     ApiRequest,
+    BadRequestError,
     ForbiddenError,
     Parameter,
     is_number,
 )
-from kiebitz.cli.web.routes import ENDPOINTS, HELD, LIVE, SESSIONS, Endpoint, session_info
+from kiebitz.cli.web.routes import ENDPOINTS, HELD, HOME, LIVE, SESSIONS, Endpoint, session_info
 from kiebitz.cli.web.session_folders import SessionFolders
 from kiebitz.dissectors.errors import KiebitzError, fault
+from kiebitz.dissectors.model import PUBLIC
 from kiebitz.dissectors.registry import using_copies
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.standard_streams import warn
@@ -118,15 +120,15 @@ class Server:
         self._executor = QueryExecutor(QUERY_LIMIT_S)
         self.event_streams = {served.number: EventStream(served, self._executor) for served in sessions}
         self._homes = {
-            grant.is_late: HomePage(
+            (grant.is_late, viewer): HomePage(
                 partial(self._visible_sessions, grant),
                 partial(self._event_stream, grant),
                 self._ask,
                 is_watching=folders is not None,
                 delay_s=(delay_s or 0.0) if grant.is_late else 0.0,
-                viewer=grant.player,
+                viewer=viewer,
             )
-            for grant in (Grant(), SPECTATOR)
+            for grant, viewer in ((Grant(), None), (Grant(), PUBLIC), (SPECTATOR, PUBLIC))
         }
         routes = [
             Route("/api/sessions", self._list_sessions),
@@ -318,11 +320,13 @@ class Server:
         )
 
     def _home(self, request: Request) -> HomePage:
-        """Return the home page for a key. Raises ForbiddenError for a player's."""
-        grant = _parse_request(request, _by_name(SESSIONS), {}).grant
-        if grant.owner is not None:
-            raise ForbiddenError(f"this link shows only the view of {grant.player}")
-        return self._homes[grant.is_late]
+        """Return the home page for a key and a view. Raises ForbiddenError for a player's."""
+        params = _parse_request(request, _by_name(HOME), {})
+        if params.grant.owner is not None:
+            raise ForbiddenError(f"this link shows only the view of {params.grant.player}")
+        if params.player not in (None, PUBLIC):
+            raise BadRequestError(f"all sessions together are shown in the full view or as {PUBLIC}")
+        return self._homes[params.grant.is_late, params.player]
 
     async def _stream_home(self, request: Request) -> Response:
         home = self._home(request)

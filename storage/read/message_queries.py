@@ -13,7 +13,7 @@ from typing import Any, get_args
 import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
-from kiebitz.dissectors.model import Diagnostic, Direction, Group, Message, Severity, Stream
+from kiebitz.dissectors.model import PUBLIC, Diagnostic, Direction, Group, Message, Severity, Stream
 from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS
 from kiebitz.storage.read.timeline import Timeline, check_ascending
 
@@ -29,8 +29,11 @@ VISIBLE_GROUPS: tuple[Group, ...] = ("malformed", "network")
 
 
 def visible_groups(player: str | None) -> tuple[Group, ...]:
-    """Return the visible groups of diagnostics: for a player without those that reveal hidden information."""
-    return get_args(Group) if player is None else VISIBLE_GROUPS
+    """Return the visible groups of diagnostics: for a player without those that reveal hidden information.
+
+    The public view has none, as each belongs to one connection.
+    """
+    return get_args(Group) if player is None else () if player == PUBLIC else VISIBLE_GROUPS
 
 
 class CountedStream(Stream, eq=False):

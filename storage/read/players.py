@@ -78,8 +78,6 @@ def name_of_stream(timeline: Timeline) -> Callable[[int], str | None]:
     return name
 
 
-NO_PUBLIC_MESSAGES = "the public view has no messages, as each is on one player's connection"
-
 _MAX_LISTED = 8
 """Maximum names listed in a sentence."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.model import Event, Message, TableInfo
+from kiebitz.dissectors.model import PUBLIC, Event, Message, TableInfo
 from kiebitz.storage.database.schema import GREATEST_ID
 from kiebitz.storage.read.message_queries import (
     VISIBLE_GROUPS,
@@ -21,7 +21,9 @@ from kiebitz.storage.read.message_queries import (
     diagnostics_by_id,
     messages,
     placeholders,
+    visible_groups,
 )
+from kiebitz.storage.read.public_messages import PublicMessages
 from kiebitz.storage.read.visibility import Visibility
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class SeenRows:
         self._player = player
         self._wanted = wanted
         self._names = names
+        self._public = PublicMessages(visibility) if player == PUBLIC else None
         self._compiled: dict[Target, Predicate] = {}
 
     def event(self, event: Event) -> Event | None:
@@ -60,13 +63,21 @@ class SeenRows:
             return seen
         own = self._visibility.streams_of(self._player)
         found = messages(self._visibility.timeline, "m.event_id = ?", [event.id])
-        rows = [row for row in found if row.stream.id in own]
+        if self._public is not None:
+            rows = [row for row in map(self._public.first_copy, found) if row is not None]
+        else:
+            rows = [row for row in found if row.stream.id in own]
         about = [diagnostic for row in rows for diagnostic in self._byte_diagnostics(row, seen)]
         table = self._visibility.timeline.table(event.table_id)
         return seen if self._passes("events", rows, seen, about, table) else None
 
     def message(self, row: Message) -> Message | None:
-        """Return a message of the player as it sees it; None if it does not pass."""
+        """Return a message of the player as it sees it; None if it does not pass, or is not public."""
+        if self._public is not None:
+            public = self._public.first_copy(row)
+            if public is None:
+                return None
+            row = public
         event = self._event_of(row)
         seen = _with_event(row, event)
         if self._wanted is None:
@@ -93,8 +104,9 @@ class SeenRows:
 
     def _byte_diagnostics(self, row: Message, event: Event | None) -> list[StoredDiagnostic]:
         """Return the diagnostics of a message's bytes, with the event if it is visible."""
-        condition = f"d.message_id = ? AND d.grp IN ({placeholders(VISIBLE_GROUPS)})"
-        found = diagnostics_by_id(self._visibility.timeline, condition, [row.id, *VISIBLE_GROUPS])
+        groups = visible_groups(self._player)
+        condition = f"d.message_id = ? AND d.grp IN ({placeholders(groups)})"
+        found = diagnostics_by_id(self._visibility.timeline, condition, [row.id, *groups])
         return [_with_event(diagnostic, event) for diagnostic in found]
 
     def _passes(

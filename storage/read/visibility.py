@@ -199,9 +199,9 @@ class Visibility:
         else:
             rows = (dissector.grammar.row_of(name, "s2c", fields) for name, _, fields in reports)
             is_public = any(kind.public or (row is not None and row.broadcast) for row in rows)
-        return is_public and self._others_present(event) <= receivers
+        return is_public and self.others_present(event) <= receivers
 
-    def _others_present(self, event: Event) -> set[int]:
+    def others_present(self, event: Event) -> set[int]:
         """Return the streams, other than the actor's, that the server served in a game before and after."""
         streams = self._reports.streams_served_around(event)
         if streams and event.actor is not None:

@@ -11,6 +11,8 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.model import PUBLIC, Event, Message, Severity, Stream
 from kiebitz.dissectors.registry import dissector_of
@@ -28,7 +30,8 @@ from kiebitz.storage.read.message_queries import (
     streams,
     visible_groups,
 )
-from kiebitz.storage.read.players import NO_PUBLIC_MESSAGES, name_of_stream
+from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.public_messages import ALL_PLAYERS, PublicMessages
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Session
@@ -87,16 +90,18 @@ class _Reader:
         self._timeline = timeline
         self._player = player
         self._visibility = visibility
+        self._public = PublicMessages(visibility) if player == PUBLIC else None
         self._altered = AlteredMessages(timeline)
         self._lines: _Lines
 
     def read(self, selection: Selection | None, window: Window | None, wanted: Filter | None) -> Sequence:
         shown = self._streams(selection, window)
-        if self._player is not None and not self._visibility.streams_of(self._player):
-            if self._player == PUBLIC:
-                raise StorageError(f"there is nothing to draw: {NO_PUBLIC_MESSAGES}")
+        if self._player not in (None, PUBLIC) and not self._visibility.streams_of(self._player):
             raise StorageError(f"no connection of {self._player} is known, so there is nothing to draw")
-        self._lines = _Lines(shown, self._labels(), name_of_stream(self._timeline))
+        if self._public is not None:
+            self._lines = _Lines(shown, {}, lambda stream: None)
+        else:
+            self._lines = _Lines(shown, self._labels(), name_of_stream(self._timeline))
 
         def is_shown(message: int, stream: int) -> bool:
             if stream not in shown or (selection is not None and message not in selection.messages):
@@ -114,7 +119,7 @@ class _Reader:
 
     def _streams(self, selection: Selection | None, window: Window | None) -> Mapping[int, Stream]:
         """Return the streams with a message in the diagram, by id, oldest first."""
-        own = None if self._player is None else self._visibility.streams_of(self._player)
+        own = None if self._player in (None, PUBLIC) else self._visibility.streams_of(self._player)
         used: Iterable[int] | None = None
         if selection is not None:
             used = selection.streams
@@ -124,9 +129,10 @@ class _Reader:
             )
         if used is None:
             used = [stream.id for stream in streams(self._timeline) if stream.messages]
-        return {
-            stream: self._timeline.stream(stream) for stream in sorted(used) if own is None or stream in own
-        }
+        found = (self._timeline.stream(stream) for stream in sorted(used) if own is None or stream in own)
+        if self._public is not None:
+            found = (msgspec.structs.replace(stream, client=ALL_PLAYERS) for stream in found)
+        return {stream.id: stream for stream in found}
 
     def _labels(self) -> dict[int, str]:
         """Return the labels of players by stream."""
@@ -145,8 +151,9 @@ class _Reader:
         span = selection.messages.span if selection is not None else window and window.messages
         condition, parameters = ("m.id BETWEEN ? AND ?", [*span]) if span is not None else ("1", [])
         for row in messages(self._timeline, condition, parameters):
-            if is_shown(row.id, row.stream.id):
-                yield row
+            shown = row if self._public is None else self._public.first_copy(row)
+            if shown is not None and is_shown(row.id, row.stream.id):
+                yield shown
 
     def _events(self, selection: Selection | None, window: Window | None) -> Iterator[Event]:
         span = selection.events.span if selection is not None else window and window.events
@@ -247,6 +254,9 @@ class _Reader:
         """Return True if a message of the diagram reports an event, this row or a later one."""
         if event.id == row.event_id:
             return True
+        if self._public is not None:
+            rows = messages(self._timeline, "m.event_id = ? AND m.id > ?", (event.id, row.id))
+            return any(self._public.first_copy(later) is not None for later in rows)
         query = "SELECT id, stream_id FROM messages WHERE event_id = ? AND id > ?"
         return any(is_shown(*found) for found in self._timeline.connection.execute(query, (event.id, row.id)))
 

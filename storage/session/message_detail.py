@@ -14,7 +14,7 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import MessageType, unreadable
-from kiebitz.dissectors.model import Blame, Direction, Group, Severity
+from kiebitz.dissectors.model import PUBLIC, Blame, Direction, Group, Severity
 from kiebitz.dissectors.model import Event as StoredEvent
 from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.dissectors.registry import dissector_of, not_installed
@@ -22,6 +22,7 @@ from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import diagnostics, messages, placeholders, visible_groups
 from kiebitz.storage.read.players import name_of_stream
+from kiebitz.storage.read.public_messages import PublicMessages
 from kiebitz.storage.read.recorded_bytes import bytes_between
 from kiebitz.storage.read.recorded_frames import RecordedFrames
 from kiebitz.storage.read.seen_rows import DiagnosticNumbers
@@ -143,8 +144,8 @@ class MessageDetails:
         """Return a message by its id; None if the session has no such message.
 
         With `as_player` the result contains only what that player could know: None for a message on another's
-        connection, and only diagnostics that follow from the bytes, as others depend on all connections. If
-        that cannot be determined, it raises StorageError.
+        connection, or one that is not public, and only diagnostics that follow from the bytes, as others
+        depend on all connections. If that cannot be determined, it raises StorageError.
         """
         row = next(messages(self.timeline, "m.id = ?", [message_id]), None)
         if row is None:
@@ -153,7 +154,12 @@ class MessageDetails:
         dissector = dissector_of(protocol)
         if as_player is not None and protocol is not None and dissector is None:
             raise StorageError(f"the view of {as_player} cannot be determined: {not_installed(protocol)}")
-        if as_player is not None and row.stream.id not in self._visibility.streams_of(as_player):
+        if as_player == PUBLIC:
+            public = PublicMessages(self._visibility).as_public(row)
+            if public is None:
+                return None
+            row = public
+        elif as_player is not None and row.stream.id not in self._visibility.streams_of(as_player):
             return None
         record = self._event(row.event_id)
         seen = record if record is None or as_player is None else self._visibility.seen(record, as_player)
@@ -166,7 +172,9 @@ class MessageDetails:
         done = None if altered is None else altered.action
         copies, in_all = self._copies(row, as_player)
         return MessageDetail(
-            message_record(self.timeline, row, self._player(row.stream.id), done),
+            message_record(
+                self.timeline, row, self._player(row.stream.id) if as_player != PUBLIC else None, done
+            ),
             protocol,
             _about(dissector, row, data),
             data,
@@ -183,7 +191,7 @@ class MessageDetails:
     def neighbours(self, message: Message, count: int) -> tuple[list[StoredMessage], list[StoredMessage]]:
         """Return up to `count` messages before and after one on its stream, oldest first.
 
-        If a player may see the message, it may see these, too.
+        If a player may see the message, it may see these, too; the public view has none of them.
         """
         same = "m.stream_id = ?"
         stream = self.timeline.numbers.row_id("streams", message.stream)

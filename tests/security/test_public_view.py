@@ -20,6 +20,8 @@ from strength import few_captures
 
 from kiebitz.cli.web.reader import Reader
 from kiebitz.dissectors.model import PUBLIC, Event
+from kiebitz.storage.read.message_queries import messages
+from kiebitz.storage.read.public_messages import PublicMessages
 
 CAPTURE_NAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
@@ -117,13 +119,39 @@ def test_the_picture_of_a_table(capture: str, at: str, shown: str, hidden: str) 
     assert hidden not in done.out + kiebitz("state", path, "--at", at, "--as", PUBLIC, "--json").out
 
 
-def test_there_are_no_public_messages() -> None:
+@pytest.mark.parametrize("capture", few_captures(CAPTURE_NAMES))
+def test_public_messages_were_sent_to_all_players_alike(capture: str) -> None:
+    reader = opened(database_of(capture))
+    public = [row for row in messages(reader.timeline) if PublicMessages(reader.visibility).first_copy(row)]
+    for row in public:
+        assert row.event_id is not None
+        event = next(reader.timeline.events("e.id = ?", [row.event_id]))
+        alike = [
+            copy.stream.id
+            for copy in messages(reader.timeline, "m.event_id = ?", [row.event_id])
+            if (copy.name, copy.direction, copy.fields) == (row.name, "s2c", row.fields)
+        ]
+        for player in present(reader, event):
+            found = reader.visibility.player(player)
+            assert found is not None
+            assert not found.streams.isdisjoint(alike), (player, row)
+
+
+def test_public_messages_are_shown_without_their_receivers() -> None:
     path = str(CAPTURES / "maexchen-head-tiny.pcap")
-    why = "the public view has no messages, as each is on one player's connection"
-    shown = kiebitz("show", path, "3", "--as", PUBLIC)
-    assert (shown.status, shown.err) == (1, f"kiebitz: #3: {why}\n")
-    drawn = kiebitz("sequence", path, "--as", PUBLIC)
-    assert (drawn.status, drawn.err) == (1, f"kiebitz: there is nothing to draw: {why}\n")
+    shown = kiebitz("show", path, "19", "--as", PUBLIC)
+    assert "127.0.0.1:9000 → all players (s2c)" in shown.out
+    assert "before it" not in shown.out
+    assert "copies" not in shown.out
+    refused = kiebitz("show", path, "3", "--as", PUBLIC)
+    why = "the public view has only messages that the server sent to all players alike"
+    assert (refused.status, refused.err) == (1, f"kiebitz: #3: {why}\n")
+    drawn = kiebitz("sequence", path, "--as", PUBLIC).out
+    assert drawn.split("\n")[0].split() == ["all", "players", "server"]
+    assert drawn.count("PLAYER ROLLS name=carl") == 1
+    assert "alice announces 6,5" in drawn
+    for hidden in ("YOUR TURN", "ROLLED", "token"):
+        assert hidden not in drawn
 
 
 @pytest.fixture(scope="module")
@@ -145,16 +173,41 @@ def test_spectators_links_show_the_public_view(served: Serving) -> None:
     state = served.well("api/tables/1/state", key=key, at=60)
     assert state == served.well("api/tables/1/state", key=served.key, at=60, as_=PUBLIC)
     assert "private" not in str(state)
-    assert served.well("api/messages", key=key)["messages"] == []
+    sent = served.well("api/messages", key=key, table=1)["messages"]
+    assert {(row["client"], row["player"], row["direction"]) for row in sent} == {
+        ("all players", None, "s2c")
+    }
+    served.well(f"api/messages/{sent[0]['number']}", key=key)
     assert served.well("api/streams", key=key)["streams"] == []
     home = served.well("api/home", key=key)["sessions"][0]
-    assert (home["errors"], home["warnings"], home["result"]) == (0, 0, None)
+    assert (home["errors"], home["warnings"]) == (0, 0)
+    assert home == served.well("api/home", key=served.key, as_=PUBLIC)["sessions"][0]
+    wrong = served.get("api/home", None, "GET", key=served.key, as_="Bärbel")
+    assert (wrong.status, wrong.sentence) == (
+        400,
+        "all sessions together are shown in the full view or as public",
+    )
     for query, status, why in (
         ({"as_": "Bärbel"}, 403, "this link shows only the public view"),
-        ({}, 404, "the public view has no messages, as each is on one player's connection"),
+        ({}, 404, "the public view has only messages that the server sent to all players alike"),
     ):
         refused = served.get("api/messages/1", None, "GET", key=key, **query)
         assert (refused.status, refused.sentence) == (status, why)
+
+
+RESULTS = {
+    "maexchen-head-tiny.pcap": "alice lost: announced too little",
+    "okey-seed-game-win.pcap.gz": "istref wins",
+    "schafkopf-1.3-2humans.pcap": "the round is over: played; [BOT]-0 wins",
+    "catan-niedlichepixel-game2-3p.pcap.gz": "the game is over; BlueBro wins",
+}
+
+
+def test_a_public_wall_shows_who_won() -> None:
+    paths = [str(CAPTURES / name) for name in RESULTS]
+    with serving(*paths) as server:
+        sessions = server.well("api/home", as_=PUBLIC)["sessions"]
+    assert {one["session"]["name"]: one["result"] for one in sessions} == RESULTS
 
 
 @pytest.mark.full

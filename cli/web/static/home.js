@@ -36,13 +36,13 @@ export class HomePage {
     this.#model = model;
     this.#announcer = announcer;
     view.listen((now, before) => {
-      if (differs(now, before, "home")) this.#show();
+      if (differs(now, before, "home") || (now.home && differs(now, before, "as"))) this.#show();
       else if (differs(now, before, "projector")) this.#draw();
     });
   }
 
   #show() {
-    const { home } = this.#view.now;
+    const { home, as } = this.#view.now;
     document.documentElement.classList.toggle("is-home", home);
     this.#section.hidden = !home;
     this.#stream?.close();
@@ -54,7 +54,7 @@ export class HomePage {
       sessions: (found) => this.#take(found, this.#sessions),
       lost: (trouble) => this.#view.update({ trouble: trouble ?? "" }),
     };
-    this.#stream = new EventStream(() => this.#source.homeAddress(), { table: null, after: null }, handlers);
+    this.#stream = new EventStream(() => this.#source.homeAddress(as), { table: null, after: null }, handlers);
   }
 
   /** Show sessions, which replace those of the same numbers. */
@@ -98,7 +98,7 @@ export class HomePage {
   #arrange(id, shown) {
     const list = byId(id);
     const isWall = id === "home-live";
-    const { projector } = this.#view.now;
+    const { projector, as } = this.#view.now;
     const items = shown.map(([one, table]) => {
       const key = `${id} ${one.session.number} ${table?.table.table ?? 0}`;
       if (!this.#cards.has(key)) this.#cards.set(key, new Card());
@@ -106,7 +106,7 @@ export class HomePage {
       card.show(one, table, projector);
       if (table !== null && one.trouble === null) {
         const shape = isWall ? this.#wall.shape : "wide";
-        card.draw(this.#source.boardAddress(one.session.number, table.table.table, table.at, shape), this.#boardEvery);
+        card.draw(this.#source.boardAddress(one.session.number, table.table.table, as, table.at, shape), this.#boardEvery);
       }
       return card.item;
     });

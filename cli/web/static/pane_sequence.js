@@ -4,7 +4,8 @@ import { element, svgElement } from "./elements.js";
 import { formatSeconds, severitySign, shorten } from "./format.js";
 import { List } from "./list.js";
 import { MessagesPane } from "./pane_messages.js";
-import { lifelinesOf, stepsOf } from "./sequence_steps.js";
+import { PUBLIC_LINES, lifelinesOf, stepsOf } from "./sequence_steps.js";
+import { PUBLIC } from "./view_state.js";
 
 /** Maximum length of a label in characters; the message in full is one key away. */
 const MOST_LABEL_LETTERS = 90;
@@ -64,8 +65,11 @@ export class SequencePane extends MessagesPane {
 
   async #loadLines(as) {
     const server = this.model.table?.server;
-    const { streams } = await this.source.streams(as);
-    this.#lines = lifelinesOf(streams.filter((stream) => stream.server === server && stream.messages > 0));
+    if (as === PUBLIC) this.#lines = PUBLIC_LINES;
+    else {
+      const { streams } = await this.source.streams(as);
+      this.#lines = lifelinesOf(streams.filter((stream) => stream.server === server && stream.messages > 0));
+    }
     this.#newList();
   }
 

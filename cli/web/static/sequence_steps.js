@@ -7,6 +7,9 @@ const MOST_LIFELINES = 24;
 /** A value that is left out: an object, or any other of many characters. */
 const LONG_VALUE = /(\S+?)=(\{.{25,}?\}(?= \S+?=|$)|\S{25,})/g;
 
+/** The lifelines of the public view: a message is there once, whoever received it. */
+export const PUBLIC_LINES = { names: ["all players", "server"], of: { get: () => 0, has: () => true } };
+
 /**
  * Return the lifelines of a table: its clients by connection, then the server.
  *

@@ -141,7 +141,8 @@ export class SessionModel {
   #showHome({ projector = false }) {
     this.tables = this.players = [];
     this.timeline = this.tableEvents = null;
-    const { session, table, at, as, message } = AT_FIRST;
+    const { session, table, at, message } = AT_FIRST;
+    const as = projector ? PUBLIC : null;
     this.#view.update({ session, table, at, as, message, home: true, several: false, projector });
     this.#view.update({ playing: false, live: false, notice: "", trouble: "" });
     this.#view.notifyData();

@@ -1,6 +1,7 @@
 // The data source of a page written as one file: its data are in the page, without server or network.
 
 import { Refused } from "./source.js";
+import { PUBLIC } from "./view_state.js";
 
 /** Groups of diagnostics in a player's view: those of the bytes. All others need the full view. */
 const FROM_ITS_BYTES = new Set(["malformed", "network"]);
@@ -69,7 +70,7 @@ export class FileSource {
   }
 
   async messages(as, { table, at, ...params }) {
-    let own = this.#visible(this.#data.messages, as, table);
+    let own = this.#messages(as, table);
     if (at !== undefined) {
       const event = this.#table(table, as).events.findLast(({ seq }) => seq <= at);
       own = own.filter(({ time }) => event !== undefined && time <= event.time);
@@ -84,7 +85,7 @@ export class FileSource {
     const page = await this.messages(as, { table, ...params });
     const [first, last] = [page.messages.at(0), page.messages.at(-1)];
     if (first === undefined) return { ...page, events: [], diagnostics: [], dropped: [] };
-    const later = this.#visible(this.#data.messages, as, table).find(({ number }) => number > last.number);
+    const later = this.#messages(as, table).find(({ number }) => number > last.number);
     const from = page.is_first ? -Infinity : first.time;
     const upTo = page.is_last ? Infinity : later.time;
     const isBetween = ({ time }) => time >= from && (time < upTo || time <= last.time);
@@ -106,10 +107,10 @@ export class FileSource {
   }
 
   async message(as, number) {
-    const message = this.#data.messages.find((one) => one.number === number);
+    const message = this.#messages(as).find((one) => one.number === number);
     const packed = this.#data.full[number];
     const streams = this.#streamsOf(as);
-    if (message === undefined || (streams && !streams.has(message.stream))) {
+    if (message === undefined) {
       throw new Refused(`message #${number} is not in this file`, { status: 404 });
     }
     if (packed === undefined) {
@@ -118,7 +119,7 @@ export class FileSource {
     const full = this.#unpack(packed);
     const event = this.#eventOf(message, as);
     if (as === null || this.#data.player !== null) return { message, event, ...full };
-    const flaws = full.flaws.filter(({ group }) => FROM_ITS_BYTES.has(group));
+    const flaws = full.flaws.filter(({ group }) => as !== PUBLIC && FROM_ITS_BYTES.has(group));
     const copies = full.copies.filter(({ stream }) => streams.has(stream));
     // The file has the changes of the full view, which players do not see.
     return { message, event, ...full, flaws, copies, copies_in_all: copies.length, changes: [] };
@@ -201,6 +202,15 @@ export class FileSource {
         .map(({ number }) => number),
     );
     return rows.filter(({ stream }) => (own === null || own.has(stream)) && at.has(stream));
+  }
+
+  /** Return the visible messages, those of the public view without their receivers. */
+  #messages(as, table) {
+    const { messages } = this.#view(as);
+    if (!messages) return this.#visible(this.#data.messages, as, table);
+    const isPublic = new Set(messages);
+    const rows = this.#data.messages.filter(({ number }) => isPublic.has(number));
+    return this.#visible(rows, null, table).map((row) => ({ ...row, client: "all players", player: null, flaw: null }));
   }
 
   /** Return the rows that contain all words of a filter. */

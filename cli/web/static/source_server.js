@@ -13,13 +13,13 @@ export class ServerSource extends ApiSource {
   #key = new URLSearchParams(location.search).get("key");
 
   /** Return the URL of the event stream of the home page. */
-  homeAddress() {
-    return this.address("home/live", { session: null });
+  homeAddress(as) {
+    return this.address("home/live", { session: null, as });
   }
 
   /** Return the URL of a board as an SVG document. */
-  boardAddress(session, table, at, shape) {
-    const params = { session: session === 1 ? null : session, at, shape, bare: 1 };
+  boardAddress(session, table, as, at, shape) {
+    const params = { session: session === 1 ? null : session, as, at, shape, bare: 1 };
     return this.address(`tables/${table}/picture.svg`, params);
   }
 
