@@ -53,6 +53,7 @@ class FileDissector(Dissector):
             identity=Identity(
                 grammar,
                 login_messages=identity.login if identity is not None else (),
+                same_player=identity.same_player if identity is not None else "connection",
                 sees_own_dissection=True,
             ),
         )

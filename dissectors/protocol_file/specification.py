@@ -9,6 +9,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.fields import Limits
 from kiebitz.dissectors.grammar.lenient import Lenient
+from kiebitz.dissectors.identity import SamePlayer
 from kiebitz.dissectors.model import Direction, Severity, Transport
 from kiebitz.dissectors.queries import Query
 
@@ -233,6 +234,7 @@ class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
         id: Field with the player's id; None if players have names only.
         name: Field with the player's name.
         left: Messages that say that the player named in them has left.
+        same_player: Condition for two clients of one name to be the same player.
     """
 
     login: tuple[str, ...] = ()
@@ -241,6 +243,7 @@ class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     name: str | None = None
     left: tuple[str, ...] = ()
+    same_player: SamePlayer = "connection"
 
 
 class Put(msgspec.Struct, frozen=True):

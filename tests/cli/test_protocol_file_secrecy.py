@@ -35,17 +35,21 @@ LINES = (
 )
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> tuple[str, str]:
+def recorded(folder: Path, text: str, *lines: str) -> tuple[str, str]:
     """Return a database and the protocol file."""
-    database, file = str(tmp_path / "cards.db"), tmp_path / "cards.toml"
-    file.write_text(FILE)
-    dissector = dissector_of(FILE)
+    database, file = str(folder / "cards.db"), folder / "cards.toml"
+    file.write_text(text)
+    dissector = dissector_of(text)
     recorder = Recorder(database, "import", "cards", decode_as={("tcp", 4711): dissector})
-    recorder.record(Conversation(dissector).send(*LINES).items)
+    recorder.record(Conversation(dissector).send(*lines).items)
     recorder.close()
     recorder.connection.close()
     return database, str(file)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> tuple[str, str]:
+    return recorded(tmp_path, FILE, *LINES)
 
 
 def seen(session: tuple[str, str], command: str, *options: str) -> Any:
@@ -68,3 +72,20 @@ def test_the_whole_state_has_all_hands(session: tuple[str, str]) -> None:
     (table,) = seen(session, "state")
     assert [*table["state"]["private"]] == ["alice", "bob"]
     assert table["state"]["games"] == {"1": {"top": "A"}}
+
+
+RETURNS = ("a.", "c> JOIN alice", "c< JOINED alice", "c< HAND D")
+
+
+@pytest.mark.parametrize(
+    ("same", "hands"), [("address", {"alice": 2}), ("connection", {"alice": 1, "alice (2)": 1})]
+)
+def test_a_client_that_comes_back(same: str, hands: dict[str, int], tmp_path: Path) -> None:
+    """The file says whether the server recognises a player by name and address."""
+    text = FILE.replace('login = "JOIN"', f'login = "JOIN"\nsame_player = "{same}"')
+    session = recorded(tmp_path, text, *LINES, *RETURNS)
+    for player, count in hands.items():
+        events = seen(session, "events", "--as", player)
+        assert [event["kind"] for event in events].count("dealt") == count
+    unknown = kiebitz("events", session[0], "-P", session[1], "--as", "alice (2)")
+    assert unknown.status == (same == "address")

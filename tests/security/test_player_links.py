@@ -30,10 +30,12 @@ from strength import a_few, times
 from kiebitz.cli.web.access import Keys
 from kiebitz.cli.web.event_stream import _encode_events
 from kiebitz.cli.web.grants import Grant
-from kiebitz.cli.web.lists import stream_list
-from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
+from kiebitz.cli.web.lists import messages, stream_list
+from kiebitz.cli.web.pagination import RowRange
+from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, View
 from kiebitz.dissectors.model import Chunk, End, Item
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.rotation import RotatingRecorder
@@ -390,6 +392,27 @@ def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
     keys = Keys()
     assert keys.grant(keys.player(old)) == old
     assert keys.player(old) != keys.player(links["alice"])
+
+
+def test_a_link_goes_on_where_the_server_recognises_the_player(tmp_path: Path) -> None:
+    """In Mäxchen, the server refuses a name that another address has."""
+    path = tmp_path / "game.db"
+    found = returned()
+    begun = next(place for place, item in enumerate(found) if item.stream.id == 3)
+    recorder = Recorder(str(path), "relay", "made up", started_ns=START_NS)
+    recorder.record(found[:begun])
+    recorder.commit()
+    reader = opened(str(path))
+    link = next(grant for grant in reader.player_grants() if grant.player == "alice")
+    recorder.record(found[begun:])
+    recorder.close()
+    reader.look()
+    label = reader.label(link)
+    assert label == "alice"
+    assert link in reader.player_grants()
+    view = View(label, compile_optional_filter('msg == "ROUND STARTING"'))
+    seen = messages(reader, None, view, RowRange(100, after=0)).messages
+    assert [row.fields["token"] for row in seen] == ["t0ken-alice-1", "t0ken-alice-2"]
 
 
 def test_a_link_continues_in_the_next_database(tmp_path: Path) -> None:

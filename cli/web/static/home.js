@@ -131,7 +131,7 @@ export class HomePage {
 
 /** A card: a link to a session's table with a board and the facts; on the wall, a tile. */
 class Card {
-  #board = element("img", { alt: "" });
+  #board = element("img", { alt: "", onload: () => this.#loaded(), onerror: () => this.#loaded() });
   #name = element("span", { class: "home-name" });
   #title = element("span", { class: "tile-title", dir: "auto" });
   #latest = element("span", { class: "tile-latest" });
@@ -151,6 +151,9 @@ class Card {
   #shown = "";
   #drawnAt = 0;
   #timer = 0;
+  #isLoading = false;
+  #wanted = null;
+  #every = 0;
   item = element("li", {}, this.#link);
 
   show(one, table, isProjected) {
@@ -175,17 +178,32 @@ class Card {
     this.#board.hidden = table === null || one.trouble !== null;
   }
 
-  /** Load a board; if another one was loaded less than `every` milliseconds ago, load it then. */
+  /**
+   * Load a board, at most one every so many milliseconds. The latest one follows the one being loaded: if that were
+   * aborted, a quick game on a slow server would show none.
+   */
   draw(address, every) {
+    this.#wanted = address;
+    this.#every = every;
+    if (!this.#isLoading) this.#loadNext();
+  }
+
+  #loadNext() {
     clearTimeout(this.#timer);
-    if (this.#board.getAttribute("src") === address) return;
-    const rest = this.#drawnAt + every - Date.now();
+    if (this.#board.getAttribute("src") === this.#wanted) return;
+    const rest = this.#drawnAt + this.#every - Date.now();
     if (rest > 0) {
-      this.#timer = setTimeout(() => this.draw(address, 0), rest);
+      this.#timer = setTimeout(() => this.#loadNext(), rest);
       return;
     }
     this.#drawnAt = Date.now();
-    this.#board.setAttribute("src", address);
+    this.#isLoading = true;
+    this.#board.setAttribute("src", this.#wanted);
+  }
+
+  #loaded() {
+    this.#isLoading = false;
+    this.#loadNext();
   }
 }
 

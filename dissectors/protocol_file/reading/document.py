@@ -98,6 +98,10 @@ class IdentityTable(Table):
     left: Annotated[Names, _about("Messages that report that the player in them has left.")] = []
     id: Annotated[Text, _about("Name of the field with a player's id.")] = ""
     name: Annotated[Text, _about("Name of the field with a player's name.")] = ""
+    same_player: Annotated[
+        Literal["connection", "address"],
+        _about("What a client that comes back has in common with the player of its name."),
+    ] = "connection"
 
 
 class Selection(Table):

@@ -474,6 +474,7 @@ class _Reader:
             left=found["left"],
             id=table.id or None,
             name=table.name or None,
+            same_player=table.same_player,
         )
 
 
