@@ -190,7 +190,7 @@ class Visibility:
     def _is_told_to_all(self, dissector: Dissector, event: Event) -> bool:
         """Return True if the server tells all players of an event who are in its game."""
         kind = dissector.grammar.events[event.kind]
-        if kind.secret or event.data.get("to") is not None:
+        if kind.secret or (kind.directed and event.data.get("to") is not None):
             return False
         reports = self._reports.of_server(event.id)
         receivers = {stream for _, stream, _ in reports}

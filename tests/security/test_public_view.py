@@ -203,6 +203,13 @@ RESULTS = {
 }
 
 
+def test_a_move_to_a_field_is_no_message_to_one_player() -> None:
+    """The robber's new field and its victim are public, the stolen card is not."""
+    path = str(CAPTURES / "catan-niedlichepixel-game2-3p.pcap.gz")
+    moved = ["events", path, "--json", "-Y", 'kind == "robber"']
+    assert kiebitz(*moved, "--as", PUBLIC).json == kiebitz(*moved).json != []
+
+
 def test_a_public_wall_shows_who_won() -> None:
     paths = [str(CAPTURES / name) for name in RESULTS]
     with serving(*paths) as server:
@@ -213,7 +220,7 @@ def test_a_public_wall_shows_who_won() -> None:
 @pytest.mark.full
 def test_the_projector_shows_the_public_view(served: Serving, look: Look) -> None:
     sight = look(spectators_link(served))
-    sight.page.locator("#name", has_text="public view").wait_for()
+    sight.page.locator("#viewer", has_text="public view").wait_for()
     assert sight.page.locator("#as-choice").is_hidden()
     sight.go(f"{served.address}#at=60")
     sight.page.locator("#as-choice").wait_for()

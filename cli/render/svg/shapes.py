@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
@@ -14,6 +15,10 @@ Point = tuple[float, float]
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 LETTER_WIDTH = 0.58
 """Approximate width of a letter, relative to its height; the real one depends on the viewer's font."""
+
+_LETTER = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
+_RIGHT_TO_LEFT = re.compile(f"{_LETTER}+(?:[ '-]+{_LETTER}+)*")
+"""Words written from right to left, with the blanks between them."""
 
 
 def shape(parent: Element, tag: str, **attributes: str | float) -> Element:
@@ -41,11 +46,14 @@ def line(parent: Element, start: Point, end: Point, **attributes: str | float) -
 def label(
     parent: Element, at: Point, words: str, size: float, room: float = 1e4, **attributes: str | float
 ) -> Element:
-    """Add a line of text, escaped and cut to an approximate width."""
+    """Add a line of text, escaped and cut to an approximate width.
+
+    Words written from right to left are isolated: else, numbers beside a name appear at its other side.
+    """
     x, y = at
     element = shape(parent, "text", x=x, y=y, font_size=size, **attributes)
     cells = max(1, int(room / (LETTER_WIDTH * size)))
-    element.text = shorten(words[: 4 * cells], cells, UNICODE)
+    element.text = _RIGHT_TO_LEFT.sub("\u2068\\g<0>\u2069", shorten(words[: 4 * cells], cells, UNICODE))
     return element
 
 

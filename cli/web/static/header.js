@@ -102,12 +102,16 @@ export class Header {
       byId("name"),
       session === null
         ? ""
-        : [title === game ? null : game, session.name, onlyView(onlyPlayer)].filter(Boolean).join(" · "),
+        : [title === game ? null : game, session.name].filter(Boolean).join(" · "),
     );
+    // Players hold several phones side by side, so it is there at any width.
+    byId("viewer").hidden = onlyPlayer === null;
+    write(byId("viewer"), onlyView(onlyPlayer) ?? "");
     byId("name").title = printable([session?.source, session?.lacks].filter(Boolean).join(" · "));
     const live = delay === null ? "live" : `live, ${delay} s late`;
     const late = delay === null || !now.live ? null : `${delay} s late`;
-    write(byId("whose"), [session?.label, late].filter(Boolean).join(" · "));
+    const player = onlyPlayer === PUBLIC ? null : onlyView(onlyPlayer);
+    write(byId("whose"), [session?.label, player, late].filter(Boolean).join(" · "));
     const kind = now.live ? live : this.#source.isFile ? "recorded · file" : "recorded";
     write(byId("kind"), session === null ? "" : kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;
@@ -118,7 +122,7 @@ export class Header {
         : "",
     );
     document.title = printable(
-      [title === "Kiebitz" ? null : title, session?.name, "Kiebitz"].filter(Boolean).join(" · "),
+      [onlyView(onlyPlayer), title === "Kiebitz" ? null : title, session?.name, "Kiebitz"].filter(Boolean).join(" · "),
     );
   }
 }

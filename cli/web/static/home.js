@@ -47,6 +47,8 @@ export class HomePage {
     this.#section.hidden = !home;
     this.#stream?.close();
     this.#stream = null;
+    // No board of another view stays until those of this one are loaded.
+    for (const card of this.#cards.values()) card.clear();
     if (!home) return;
     document.title = "Kiebitz";
     const handlers = {
@@ -186,6 +188,12 @@ class Card {
     this.#wanted = address;
     this.#every = every;
     if (!this.#isLoading) this.#loadNext();
+  }
+
+  /** Show no board. */
+  clear() {
+    this.#board.removeAttribute("src");
+    this.#isLoading = false;
   }
 
   #loadNext() {

@@ -16,6 +16,7 @@ from terminal_scenes import drawn
 
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.document import document
+from kiebitz.cli.render.svg.shapes import label
 from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.storage.read.seek import tables_at
@@ -157,3 +158,9 @@ def test_svg_is_of_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     done = kiebitz("state", TINY, "--svg", str(tmp_path / "table.svg"))
     assert done.status == 0
     assert "the first of 2 tables" in done.err
+
+
+def test_words_written_from_right_to_left_are_isolated() -> None:
+    """Else a number beside a name would be read at the other one."""
+    label(root := ElementTree.Element("svg"), (0, 0), "Noa (42), שרה כהן (51), محمد (31)", 20)
+    assert root[0].text == "Noa (42), \u2068שרה כהן\u2069 (51), \u2068محمد\u2069 (31)"

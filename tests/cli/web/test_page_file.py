@@ -143,7 +143,7 @@ def test_a_players_file_has_no_hidden_values(game: str, tmp_path: Path, look: Lo
     sight = opened(look, path, as_="somebody else")
     sight.until(lambda: sight.text("#latest") != "", "it is opened")
     assert not sight.is_seen("#as-choice")
-    assert f"as {player}" in sight.text("#name")
+    assert f"as {player}" in sight.text("#viewer")
     for pane in PANES:
         sight.pane(pane)
         assert SECRET not in sight.text("body")

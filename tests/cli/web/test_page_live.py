@@ -285,7 +285,7 @@ def test_a_players_link_shows_observable_values_only(tmp_path: Path, look: Look)
             assert listed(alice, rolled) == {"alice"}
             # No choice, address or request leads to another player's view.
             assert not alice.is_seen("#as-choice")
-            assert "as alice" in alice.text("#name")
+            assert "as alice" in alice.text("#viewer")
             for other in ("bob", ""):
                 alice.be(as_=other, at=30)
                 alice.until(lambda: alice.seq > 0, "it is at some event")
