@@ -31,8 +31,8 @@ from kiebitz.cli.web.access import Keys
 from kiebitz.cli.web.event_stream import _encode_events
 from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.lists import messages, stream_list
-from kiebitz.cli.web.pagination import RowRange
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, View
+from kiebitz.cli.web.request_params import RowRange
 from kiebitz.dissectors.model import Chunk, End, Item
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.conditions import compile_optional_filter
