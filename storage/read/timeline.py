@@ -18,7 +18,7 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event, Game, Stream, TableInfo
 from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.storage.database.losses import stored_losses
-from kiebitz.storage.database.schema import GREATEST_ID, TABLES, SessionRow, StorageError
+from kiebitz.storage.database.schema import GREATEST_ID, SessionRow, StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
@@ -347,13 +347,12 @@ class Timeline:
 def sessions(connection: sqlite3.Connection, number: int | None = None) -> list[SessionRow]:
     """Return all sessions of a database, oldest first, or only the one with this number, if there is one."""
     condition, parameters = ("1", ()) if number is None else ("id = ?", (number,))
-    columns = [*TABLES["sessions"]]
-    query = f"SELECT {', '.join(columns)} FROM sessions WHERE {condition} ORDER BY id"
-    rows = check_ascending(connection.execute(query, parameters))
+    rows = connection.execute(f"SELECT * FROM sessions WHERE {condition} ORDER BY id", parameters)
+    names = [name for name, *_ in rows.description]
     losses = stored_losses(connection)
     return [
-        SessionRow.from_columns({**dict(zip(columns, row, strict=True)), "lacks": losses.get(row[0])})
-        for row in rows
+        SessionRow.from_columns({**values, "lacks": losses.get(values["id"])})
+        for values in (dict(zip(names, row, strict=True)) for row in check_ascending(rows))
     ]
 
 

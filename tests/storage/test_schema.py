@@ -8,7 +8,7 @@ import pytest
 from command import TINY, kiebitz
 from make_schema import schema_sql
 
-from kiebitz.storage.database.schema import MEMORY, SCHEMA, TABLES, create_tables
+from kiebitz.storage.database.schema import MEMORY, SCHEMA, SCHEMA_VERSION, TABLES, create_tables
 
 
 def test_the_schema_file_is_up_to_date() -> None:
@@ -28,7 +28,7 @@ def test_a_new_database_has_them_all() -> None:
     ("version", "error"),
     [
         *((early, f"written before the first release (format {early})") for early in (1, 2)),
-        (4, "written by a newer Kiebitz (format 4)"),
+        (SCHEMA_VERSION + 1, f"written by a newer Kiebitz (format {SCHEMA_VERSION + 1})"),
         (0, "a database, but not a session database of Kiebitz"),
     ],
 )
