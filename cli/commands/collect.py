@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from kiebitz.cli.live_view import LiveView
-from kiebitz.cli.options.companions import Companions, showing_options
+from kiebitz.cli.options.companions import Showing, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.recording import RecordingRoom, database_option, max_size_option
-from kiebitz.cli.options.serving import Serving
+from kiebitz.cli.options.recording import Recording, RecordingRoom, database_option, max_size_option
+from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.taps import PLACE, credentials_option
 from kiebitz.cli.plugins import load_plugins
 from kiebitz.proxy.taps.nats_url import NatsUrl
@@ -33,18 +33,8 @@ from kiebitz.storage.recording.disk_space import check_reserve
 @protocol_option
 @showing_options
 @credentials_option
-def collect(
-    source: NatsUrl,
-    database: str,
-    max_size: int | None,
-    decode_as: tuple[str, ...],
-    wanted: str | None,
-    quiet: bool,
-    is_watched: bool,
-    place: tuple[str, int] | None,
-    serving: Serving,
-    credentials: Path | None,
-) -> None:
+@as_records(recording=Recording)
+def collect(source: NatsUrl, recording: Recording, showing: Showing, credentials: Path | None) -> None:
     """Record what taps publish (kiebitz relay --publish, kiebitz sniff --publish) as one session.
 
     Records everything that is still in JetStream, then new traffic, until Ctrl-C. If it is started again
@@ -55,11 +45,12 @@ def collect(
       kiebitz collect nats://127.0.0.1:4222/class -w class.db
       kiebitz collect tls://nats.example.org/class --nats-creds teacher.creds -w class.db --watch
     """
-    forced = parse_decode_as(decode_as)
-    filter_ = compile_optional_filter(wanted)
+    forced = parse_decode_as(recording.decode_as)
+    filter_ = compile_optional_filter(showing.wanted)
     check_reachable(source, credentials)
     load_plugins()
-    room = RecordingRoom(max_size)
+    room = RecordingRoom(recording.max_size)
+    database = recording.database
     check_reserve(database)
     # Slow to import; --help does without.
     from kiebitz.services.recording.resume import recover
@@ -68,14 +59,14 @@ def collect(
     from kiebitz.services.collecting.collector import Collector
     from kiebitz.storage.recording.tap_progress import CollectedSession
 
-    with Companions(is_watched, place, serving) as companions:
+    with showing.companions() as companions:
         name = default_name("collect")
         collection = CollectedSession(database, str(source), name, forced)
         recorder = collection.recorder
         end = StopCondition()
         resuming = "" if collection.is_new else f", resuming session {recorder.session_id}"
         print_error_line(f"collecting from {source}{resuming}")
-        view = LiveView(recorder, filter_, quiet or is_watched, collection.tables)
+        view = LiveView(recorder, filter_, not showing.prints, collection.tables)
         companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
         Collector(source, credentials, collection, view, room.is_full, end).run()
         if end.was_signal:

@@ -14,9 +14,9 @@ from kiebitz.cli.options.anonymizing import (
     mapping_file_option,
     writing_mapping,
 )
-from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.moments import game_option, moment_option, player_option
-from kiebitz.cli.options.protocol_files import protocol_option
+from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.outputs import output_option
+from kiebitz.cli.options.part import part_options
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal
@@ -26,12 +26,10 @@ from kiebitz.storage.derived.selection import PartRequest, Selection, select
 from kiebitz.storage.export import datasette
 from kiebitz.storage.export.export import BINARY, FORMATS
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import Position
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
-    from kiebitz.dissectors.filters import Filter
 
 _PAGE = "html"
 _DATASETTE = "datasette"
@@ -47,18 +45,8 @@ _FORMS = (*FORMATS, _DATASETTE, _PAGE)
     metavar="FOLDER",
     help="Write a site that reads captures in the browser, with the file SESSION as its example.",
 )
-@click.option(
-    "-o",
-    "output",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write to this file; - is standard output (the default).",
-)
-@filter_option
-@protocol_option
-@game_option
-@moment_option("--from", "begin", "Start at this moment.")
-@moment_option("--to", "end", "Stop at this moment.")
+@output_option
+@part_options
 @player_option
 @anonymize_option
 @mapping_file_option
@@ -67,10 +55,7 @@ def export(
     form: str | None,
     site: str | None,
     output: str | None,
-    wanted: Filter | None,
-    number: int | None,
-    begin: Position | None,
-    end: Position | None,
+    part: PartRequest,
     player: str | None,
     is_anonymized: bool,
     mapping_file: str | None,
@@ -120,7 +105,6 @@ def export(
         raise click.UsageError(f"{form} cannot be written to a terminal: give a file with -o, or use a pipe")
     if player is not None and form != _PAGE:
         raise click.UsageError("--as requires -T html: the other formats contain the whole recording")
-    part = PartRequest(number, begin, end, wanted)
     if form == _DATASETTE and (part != PartRequest() or is_anonymized):
         raise click.UsageError(
             f"{form} describes a whole database: it excludes --anonymize and options that select a part"

@@ -10,7 +10,9 @@ import click
 from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
 from kiebitz.cli.options.protocol_files import given_protocol_files, protocol_option
+from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.renamed import RenamedOption
+from kiebitz.cli.probe.options import DEFAULT_TIMEOUT_S, Outputs, RunOptions, Target
 from kiebitz.dissectors.conformance.expectations import ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.probing.case import Case, select_cases
@@ -117,7 +119,7 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     cls=RenamedOption,
     former="--wait",
     type=float,
-    default=1.0,
+    default=DEFAULT_TIMEOUT_S,
     show_default=True,
     callback=_bounded,
     metavar="SECONDS",
@@ -156,30 +158,18 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation if the server is on another machine.")
 @click.pass_context
+@as_records(run=RunOptions, outputs=Outputs)
 def probe(
     ctx: click.Context,
     role: TargetRole,
     address: str | None,
     protocol: str | None,
-    via_session: str | None,
     only: Sequence[str],
     last_verdict: str | None,
     lists: bool,
-    restart: str | None,
-    jobs: int,
-    as_json: bool,
-    junit: str | None,
-    github: bool,
-    baseline: str | None,
-    update_baseline: bool,
-    report: str | None,
-    keep: str | None,
-    database: str | None,
-    timeout_s: float,
-    rate: float,
-    max_cases: int,
-    max_time_s: float,
     yes: bool,
+    run: RunOptions,
+    outputs: Outputs,
 ) -> None:
     """Test a server or a client against the specification of its protocol.
 
@@ -202,41 +192,25 @@ def probe(
     place = None if address is None else _parse_address(address)
     if place is None and not lists:
         raise click.UsageError(f"missing address of the {role}, as in 127.0.0.1:9000")
-    if jobs > 1 and _PORT not in (restart or ""):
+    if run.jobs > 1 and _PORT not in (run.restart or ""):
         raise click.UsageError(f"--jobs requires --restart with {_PORT}, as in --restart './server {_PORT}'")
-    if update_baseline and baseline is None:
+    if outputs.update_baseline and outputs.baseline is None:
         raise click.UsageError("--update-baseline requires --baseline FILE.json")
-    if last_verdict is not None and database is None:
+    if last_verdict is not None and run.database is None:
         raise click.UsageError("--last-verdict requires -w: the database has the verdicts of the last run")
-    dissector, script = _protocol_and_script(role, place, protocol, via_session)
-    cases = _select_cases(dissector, role, only, last_verdict, database)
+    dissector, script = _protocol_and_script(role, place, protocol, run.via_session)
+    cases = _select_cases(dissector, role, only, last_verdict, run.database)
     if lists:
         from kiebitz.cli.probe.case_listing import show_cases
 
-        show_cases(cases, as_json)
+        show_cases(cases, outputs.as_json)
         return
     # Slow to import.
-    from kiebitz.cli.probe.run import Outputs, ProbeOptions, run_cases
+    from kiebitz.cli.probe.run import run_cases
 
     assert place is not None
-    options = ProbeOptions(
-        role,
-        place,
-        dissector,
-        script,
-        via_session,
-        restart,
-        given_protocol_files(),
-        jobs,
-        database,
-        keep,
-        timeout_s,
-        rate,
-        max_cases,
-        max_time_s,
-    )
-    outputs = Outputs(as_json, junit, github, baseline, update_baseline, report)
-    ctx.exit(run_cases(options, cases, yes, outputs))
+    target = Target(role, place, dissector, script, given_protocol_files())
+    ctx.exit(run_cases(target, run, cases, yes, outputs))
 
 
 def _parse_address(address: str) -> Address:

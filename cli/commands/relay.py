@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 
 import click
+import msgspec
 
 from kiebitz.cli.completion.network import complete_interface, complete_mode
-from kiebitz.cli.options.altering import OrderedCommand, altering_options, read_rules
+from kiebitz.cli.options.altering import Altering, OrderedCommand, altering_options, read_rules
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.companions import Companions, showing_options
+from kiebitz.cli.options.companions import Companions, Showing, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
-from kiebitz.cli.options.print_rules import InterfaceType, PortsType, print_rules
+from kiebitz.cli.options.print_rules import InterfaceType, PortsType, RedirectedTraffic, print_rules
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.recording import database_option, max_size_option, name_option, rotation_option
-from kiebitz.cli.options.serving import Serving
-from kiebitz.cli.options.taps import publish_options, tapped, tapping
+from kiebitz.cli.options.recording import (
+    Recording,
+    database_option,
+    max_size_option,
+    name_option,
+    rotation_option,
+)
+from kiebitz.cli.options.records import as_records
+from kiebitz.cli.options.taps import Publishing, publish_options
 from kiebitz.cli.param_type import Parsed
 from kiebitz.cli.plugins import load_plugins
 from kiebitz.cli.status import FAILED
-from kiebitz.proxy.forwarder import Forwarder, run_relay
+from kiebitz.proxy.forwarder import Companion, Forwarder, run_relay
 from kiebitz.proxy.journal.follower import start_resource_tracker
 from kiebitz.proxy.relay.endpoints import RelayError
-from kiebitz.proxy.relay.firewall_rules import Ports
 from kiebitz.proxy.relay.listeners import ListenerInfo
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
 from kiebitz.proxy.system.deferred_signals import Interrupted, deferred_signals
 from kiebitz.proxy.system.parent import end_with_parent
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
-from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.resume import recover
-from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
@@ -57,6 +60,16 @@ def _report_listener(listening: ListenerInfo, has_code: bool) -> None:
         from kiebitz.cli.terminal.scan_code import show_scan_code
 
         show_scan_code(listening.configuration, stderr=True)
+
+
+class _Network(msgspec.Struct, frozen=True):
+    """The modes of a relay and their limits."""
+
+    modes: tuple[Mode, ...]
+    idle: float
+    max_connections: int
+    settings: tuple[str, ...]
+    keep_source: bool
 
 
 class _Shown:
@@ -167,32 +180,14 @@ def _held_signals() -> Iterator[None]:
     metavar="[tcp/|udp/]PORT[-PORT]",
     help="With --print-rules: the servers' ports.",
 )
+@as_records(network=_Network, redirection=RedirectedTraffic, recording=Recording)
 def relay(
-    modes: tuple[Mode, ...],
-    database: str,
-    name: str | None,
-    limits: Limits | None,
-    max_size: int | None,
-    decode_as: tuple[str, ...],
-    wanted: str | None,
-    quiet: bool,
-    is_watched: bool,
-    place: tuple[str, int] | None,
-    serving: Serving,
-    place_of_tap: NatsUrl | None,
-    tap_name: str | None,
-    credentials: Path | None,
-    idle: float,
-    max_connections: int,
-    settings: tuple[str, ...],
-    keep_source: bool,
-    rules_only: bool,
-    interfaces: tuple[str, ...],
-    ports: tuple[Ports, ...],
-    is_forced: bool,
-    held_at_exit: str,
-    is_anonymized: bool,
-    **_: object,
+    network: _Network,
+    redirection: RedirectedTraffic,
+    recording: Recording,
+    showing: Showing,
+    publishing: Publishing,
+    altering: Altering,
 ) -> None:
     """Relay traffic between players and their server unchanged, and record it.
 
@@ -205,54 +200,51 @@ def relay(
       kiebitz relay -m transparent@9001 --print-rules -i wlan0 --port 9000
       sudo "$(command -v kiebitz)" relay -m transparent@9001 -w game.db
     """
-    if keep_source and not any(isinstance(mode, Transparent) for mode in modes):
+    modes, is_anonymized = network.modes, recording.is_anonymized
+    if network.keep_source and not any(isinstance(mode, Transparent) for mode in modes):
         raise click.UsageError("--keep-source requires a transparent mode: add -m transparent@9001")
-    if rules_only:
-        print_rules(modes, interfaces, ports, keep_source)
+    if redirection.rules_only:
+        print_rules(modes, redirection, network.keep_source)
         return
-    if interfaces or ports:
-        raise click.UsageError(f"{'-i' if interfaces else '--port'} requires --print-rules")
-    if name is not None and is_anonymized:
+    redirection.check_unused()
+    if recording.name is not None and is_anonymized:
         raise click.UsageError("--name excludes --anonymize: a name may tell who plays")
     continue_as_invoking_user()
     end_with_parent()
-    # It loads Rich, without which help and errors come sooner.
-    from kiebitz.cli.live_view import live_view
-
-    compile_optional_filter(wanted)
-    rules = read_rules(click.get_current_context(), modes)
-    if settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
+    compile_optional_filter(showing.wanted)
+    rules = read_rules(altering, modes)
+    if network.settings and not any(isinstance(mode, Mitmproxy) for mode in modes):
         raise click.BadParameter("none of the modes uses mitmproxy", param_hint="--set")
-    published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
+    publishing.check(is_anonymized)
     # The recorder process does not report them.
     load_plugins()
-    recover(database)
+    recover(recording.database)
     notices = Notices()
     start_resource_tracker()
     # Each text is its own key: rate limiting must not suppress the message that the journal works again.
     with (
-        Companions(is_watched, place, serving) as companions,
+        showing.companions() as companions,
         _held_signals(),
-        tapped(published, database) as tap,
+        publishing.tap(recording.database) as tap,
         RecorderSupervisor(
-            database,
+            recording.database,
             on_trouble=lambda sentence: notices(sentence, sentence),
             tap=tap.journal if tap is not None else None,
         ) as recorder,
         ExitStack() as stack,
     ):
-        altering = None
+        interception = None
         if rules:
             # Slow to import; only needed to alter messages.
             from kiebitz.services.alteration.setup import alteration
 
-            altering = stack.enter_context(
+            interception = stack.enter_context(
                 alteration(
                     rules,
-                    decode_as=decode_as,
+                    decode_as=recording.decode_as,
                     on_notice=notices,
-                    is_forced=is_forced,
-                    drops_held=held_at_exit == "drop",
+                    is_forced=altering.is_forced,
+                    drops_held=altering.held_at_exit == "drop",
                     folder=recorder.folder,
                     session=lambda: recorder.session,
                 )
@@ -263,34 +255,27 @@ def relay(
                 modes,
                 recorder.journal,
                 on_notice=notices,
-                on_listening=partial(_report_listener, has_code=not (quiet or is_watched)),
-                idle_seconds=idle,
-                max_connections=max_connections,
-                keep_source=keep_source,
-                settings=settings,
-                alterer=altering.engine if altering is not None else None,
+                on_listening=partial(_report_listener, has_code=showing.prints),
+                idle_seconds=network.idle,
+                max_connections=network.max_connections,
+                keep_source=network.keep_source,
+                settings=network.settings,
+                alterer=interception.engine if interception is not None else None,
             )
         except SettingError as error:
             raise click.BadParameter(str(error), param_hint="--set") from error
         try:
-            recorder.start(
-                " ".join(map(str, modes)),
-                limits=limits,
-                decode_as=decode_as,
-                view=None if quiet or is_watched else partial(live_view, wanted),
-                max_size=max_size,
-                is_anonymized=is_anonymized,
-                name=name,
-            )
+            _start(recorder, modes, recording, showing)
             if tap is not None:
                 tap.start()
         except BaseException:
             forwarder.close()
             raise
-        if altering is not None:
-            altering.engine.streams_before = recorder.streams_before
+        others: list[Companion] = [] if tap is None else [tap]
+        if interception is not None:
+            interception.engine.streams_before = recorder.streams_before
+            others = [*interception.beside, *others]
         try:
-            others = [*(altering.beside if altering is not None else ()), *([tap] if tap is not None else [])]
             run_relay(forwarder, recorder, *others, _Shown(companions, recorder, forwarder))
         except RelayError:
             # End the empty session.
@@ -303,3 +288,20 @@ def relay(
             tap.finish()
         if not is_recorded or recorder.has_output_failed:
             raise click.exceptions.Exit(FAILED)
+
+
+def _start(
+    recorder: RecorderSupervisor, modes: Sequence[Mode], recording: Recording, showing: Showing
+) -> None:
+    # It loads Rich, without which help and errors come sooner.
+    from kiebitz.cli.live_view import live_view
+
+    recorder.start(
+        " ".join(map(str, modes)),
+        limits=recording.limits,
+        decode_as=recording.decode_as,
+        view=partial(live_view, showing.wanted) if showing.prints else None,
+        max_size=recording.max_size,
+        is_anonymized=recording.is_anonymized,
+        name=recording.name,
+    )

@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
 from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import max_size_option
+from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
@@ -27,6 +29,28 @@ from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.seek import END, Position, PositionError, Steps, find_game, first_event, last_event
 from kiebitz.storage.read.timeline import Timeline
+
+
+class _InTerminal(msgspec.Struct, frozen=True):
+    """Options for a replay in the terminal."""
+
+    step: bool
+    begin: Position | None
+    end: Position | None
+    player: str | None
+    svg: str | None
+
+
+class _ToPeer(msgspec.Struct, frozen=True):
+    """Options for a replay to a live peer."""
+
+    alone: str | None
+    policy: DivergencePolicy | None
+    timeout_s: float | None
+    database: str | None
+    max_size: int | None
+    quiet: bool
+
 
 _IN_TERMINAL = {
     "step": "--step",
@@ -116,24 +140,16 @@ def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> 
 @max_size_option
 @click.option("-q", "quiet", is_flag=True, help="With a live peer: print no events.")
 @click.pass_context
+@as_records(terminal=_InTerminal, peer=_ToPeer)
 def replay(
     ctx: click.Context,
     session: str,
     number: int | None,
     speed: float | None,
-    step: bool,
-    begin: Position | None,
-    end: Position | None,
-    player: str | None,
-    svg: str | None,
     serve: tuple[str, ...],
     connect: tuple[str, ...],
-    alone: str | None,
-    policy: DivergencePolicy | None,
-    timeout_s: float | None,
-    database: str | None,
-    max_size: int | None,
-    quiet: bool,
+    terminal: _InTerminal,
+    peer: _ToPeer,
 ) -> int | None:
     """Replay a session in the terminal, or one side of it to a live peer.
 
@@ -165,14 +181,12 @@ def replay(
         _refuse(ctx, _TO_PEER, "requires a live peer: add --serve ADDR or --connect ADDR")
         timeline = open_session(session)
         warn_about_missing(timeline)
-        _in_terminal(
-            session, timeline, number, 1.0 if speed is None else speed, step, begin, end, player, svg
-        )
+        _play(session, timeline, number, 1.0 if speed is None else speed, terminal)
         return None
     _refuse(ctx, _IN_TERMINAL, "is only for the terminal: it excludes --serve and --connect")
-    if serve and policy == "adapt":
+    if serve and peer.policy == "adapt":
         raise click.UsageError("--on-divergence adapt requires --connect: clients do not decide a game")
-    if serve and alone is not None:
+    if serve and peer.alone is not None:
         raise click.UsageError("--player requires --connect: with --serve, all clients are served")
     from kiebitz.cli.replay.live import LiveReplay
     from kiebitz.storage.derived.derived_session import extract_part
@@ -187,13 +201,13 @@ def replay(
         session,
         "s2c" if serve else "c2s",
         serve or connect,
-        player=alone,
-        policy=policy or ("stop" if serve else "adapt"),
+        player=peer.alone,
+        policy=peer.policy or ("stop" if serve else "adapt"),
         speed=speed or 0.0,
-        patience_s=timeout_s or 30.0,
-        database=database,
-        max_size=max_size,
-        quiet=quiet,
+        patience_s=peer.timeout_s or 30.0,
+        database=peer.database,
+        max_size=peer.max_size,
+        quiet=peer.quiet,
     )
     return live.run()
 
@@ -205,68 +219,56 @@ def _refuse(ctx: click.Context, flags: Mapping[str, str], why: str) -> None:
             raise click.UsageError(f"{flag} {why}")
 
 
-def _in_terminal(
-    session: str,
-    timeline: Timeline,
-    number: int | None,
-    speed: float,
-    step: bool,
-    begin: Position | None,
-    end: Position | None,
-    player: str | None,
-    svg: str | None,
-) -> None:
+def _play(session: str, timeline: Timeline, number: int | None, speed: float, terminal: _InTerminal) -> None:
     # They load Rich, without which help and errors come sooner.
     from kiebitz.cli.replay.playback import LinePace, PipeOutput, RecordedPace, play
     from kiebitz.cli.spectator.view import SpectatorView
 
-    if player is not None:
-        check_player(timeline, player)
+    if terminal.player is not None:
+        check_player(timeline, terminal.player)
     game = find_game(timeline, number) if number is not None else None
-    first, last = _bounds(timeline, game, begin, end)
+    first, last = _bounds(timeline, game, terminal.begin, terminal.end)
     if is_terminal() and has_keyboard() and speed:
-        _watched(session, timeline, number, (first, last), player, PlaybackSpeed(speed), step, svg)
+        _play_interactively(session, timeline, number, (first, last), PlaybackSpeed(speed), terminal)
         return
-    spectator_view = SpectatorView(timeline, player)
+    spectator_view = SpectatorView(timeline, terminal.player)
     steps = Steps(timeline, spectator_view.may_see, game).between(first, last)
     paper = PipeOutput(timeline, spectator_view, game)
-    shown = play(steps, paper, LinePace() if step else RecordedPace(speed))
+    shown = play(steps, paper, LinePace() if terminal.step else RecordedPace(speed))
     if shown is None:
         warn("nothing happens there")
-    elif svg is not None:
-        with opened(svg, session) as file:
+    elif terminal.svg is not None:
+        with opened(terminal.svg, session) as file:
             file.write(paper.svg(shown))
 
 
-def _watched(
+def _play_interactively(
     session: str,
     timeline: Timeline,
     number: int | None,
     between: tuple[int, int],
-    player: str | None,
     pace: PlaybackSpeed,
-    step: bool,
-    svg: str | None,
+    terminal: _InTerminal,
 ) -> None:
-    """Play interactively in the terminal; print the last picture on exit."""
+    """Play in the terminal with its keys; print the last picture on exit."""
     from kiebitz.cli.terminal.screen import Console, Text
 
     path, _ = split_number(session)
-    viewer = create_navigator(timeline, path, player, None, number, pace, between)
+    viewer = create_navigator(timeline, path, terminal.player, None, number, pace, between)
     if viewer.event is None:
         warn("nothing happens there")
         return
     viewer.begin()
-    viewer.plays = not step
-    viewer.steps = step
+    viewer.plays = not terminal.step
+    viewer.steps = terminal.step
     status = run(viewer)
     if status:
         raise click.exceptions.Exit(status)
     console = Console()
     console.print(viewer.picture())
     console.print(Text(viewer.line()), soft_wrap=True)
-    if svg is not None:
-        with opened(svg, session) as file:
+    if terminal.svg is not None:
+        with opened(terminal.svg, session) as file:
             file.write(viewer.svg())
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
-from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.moments import game_option, moment_option, player_option
-from kiebitz.cli.options.protocol_files import protocol_option
+from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.outputs import output_option
+from kiebitz.cli.options.part import part_options
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import Line, letters_of_output, plain, show_lines, terminal_columns
@@ -18,12 +18,8 @@ from kiebitz.services.output_files import STANDARD_OUTPUT, opened
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.derived.selection import PartRequest
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import Position
 from kiebitz.storage.sequence.reader import Sequence, read_sequence
 from kiebitz.storage.session.session import Session
-
-if TYPE_CHECKING:
-    from kiebitz.dissectors.filters import Filter
 
 MAX_MESSAGES = 1000
 """Maximum number of arrows in a picture; viewers of larger ones take minutes, or fail."""
@@ -37,27 +33,14 @@ _FORMS = (_TEXT, "svg", "mermaid", "plantuml")
 @click.option(
     "-T", "form", type=click.Choice(_FORMS), default=_TEXT, show_default=True, help="Output format."
 )
-@click.option(
-    "-o",
-    "output",
-    type=click.Path(),
-    metavar="FILE",
-    help="Write to this file; - is standard output (the default).",
-)
-@filter_option
-@protocol_option
-@game_option
-@moment_option("--from", "begin", "Start at this moment.")
-@moment_option("--to", "end", "Stop at this moment.")
+@output_option
+@part_options
 @player_option
 def sequence(
     session: str,
     form: str,
     output: str | None,
-    wanted: Filter | None,
-    number: int | None,
-    begin: Position | None,
-    end: Position | None,
+    part: PartRequest,
     player: str | None,
 ) -> None:
     """Draw a session as a sequence diagram: players, servers, and messages as arrows between them.
@@ -79,7 +62,7 @@ def sequence(
     if player is not None:
         check_player(timeline, player)
     with timeline.as_of_now():
-        diagram = read_sequence(timeline, PartRequest(number, begin, end, wanted), player)
+        diagram = read_sequence(timeline, part, player)
         if not diagram.lifelines:
             warn("no messages in this session")
         elif form == _TEXT and output in (None, STANDARD_OUTPUT):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,22 +13,22 @@ import msgspec
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.companions import Companions, showing_options
+from kiebitz.cli.options.companions import Companions, Showing, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import (
     Condition,
     ConditionType,
+    Recording,
     RecordingRoom,
     database_option,
     max_size_option,
 )
-from kiebitz.cli.options.serving import Serving
-from kiebitz.cli.options.taps import publish_options, tapped, tapping
+from kiebitz.cli.options.records import as_records
+from kiebitz.cli.options.taps import Publishing, publish_options
 from kiebitz.cli.plugins import load_plugins
 from kiebitz.proxy.capture.live import Sniffer
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
-from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.importing.losses import print_losses
@@ -85,23 +84,15 @@ _DRAIN_S = 2.0
 @showing_options
 @publish_options
 @anonymize_option
+@as_records(recording=Recording)
 def sniff(
     interface: str,
     bpf_filter: str | None,
-    database: str,
-    max_size: int | None,
     ending: Condition | None,
     count: int | None,
-    decode_as: tuple[str, ...],
-    wanted: str | None,
-    quiet: bool,
-    is_watched: bool,
-    place: tuple[str, int] | None,
-    serving: Serving,
-    place_of_tap: NatsUrl | None,
-    tap_name: str | None,
-    credentials: Path | None,
-    is_anonymized: bool,
+    recording: Recording,
+    showing: Showing,
+    publishing: Publishing,
 ) -> None:
     """Record game traffic from a network interface, without relaying it.
 
@@ -119,19 +110,20 @@ def sniff(
         )
     continue_as_invoking_user()
     duration = ending.number if ending is not None else None
-    forced = parse_decode_as(decode_as)
-    filter_ = compile_optional_filter(wanted)
-    published = tapping(place_of_tap, tap_name, credentials, is_anonymized)
+    forced = parse_decode_as(recording.decode_as)
+    filter_ = compile_optional_filter(showing.wanted)
+    publishing.check(recording.is_anonymized)
     load_plugins()
-    room = RecordingRoom(max_size)
+    room = RecordingRoom(recording.max_size)
+    database = recording.database
     check_reserve(database)
     # Slow to import; --help does without.
     from kiebitz.services.recording.resume import recover
 
     recover(database)
     name = default_name("sniff")
-    anonymizer = anonymizer_if(pseudonyms_if(is_anonymized), forced)
-    with Companions(is_watched, place, serving) as companions, tapped(published, database) as tap:
+    anonymizer = anonymizer_if(pseudonyms_if(recording.is_anonymized), forced)
+    with showing.companions() as companions, publishing.tap(database) as tap:
         asked = _Asked(
             begin=partial(Recorder, database, "sniff", name=name, decode_as=forced, anonymizer=anonymizer),
             forced=forced,
@@ -139,7 +131,7 @@ def sniff(
             count=count,
             room=room,
             wanted=filter_,
-            quiet=quiet or is_watched,
+            quiet=not showing.prints,
             companions=companions,
             tap=tap,
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from kiebitz.cli.options.catalog import complete_filter
+from kiebitz.cli.options.records import Command, add_options, as_records
 from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.proxy.relay.modes import Mode, Reverse
 
@@ -17,10 +19,6 @@ if TYPE_CHECKING:
 
 _ORDER = "kiebitz.order"
 """Key of the option names in command-line order, in the context's metadata."""
-
-_F = TypeVar("_F", bound=Callable[..., object])
-
-_NAMES = ("change", "drop", "duplicate", "delay", "insert", "hold", "impair", "scripts")
 
 
 class _HeldAtExit(click.Choice):  # type: ignore[type-arg]  # it is generic only since click 8.2
@@ -41,104 +39,118 @@ class OrderedCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def altering_options(command: _F) -> _F:
-    """Add all altering options to a command; see `read_rules`."""
+class Altering(msgspec.Struct, frozen=True):
+    """The options that alter messages."""
+
+    change: Sequence[tuple[str, str]]
+    drop: Sequence[str]
+    duplicate: Sequence[str]
+    delay: Sequence[tuple[str, str]]
+    insert: Sequence[tuple[str, str]]
+    hold: Sequence[str]
+    impair: Sequence[str]
+    scripts: Sequence[str]
+    is_forced: bool
+    held_at_exit: str
+
+
+_NAMES = Altering.__struct_fields__[:-2]
+
+
+def altering_options(command: Command) -> Command:
+    """Add the options of `Altering` to a command, which receives them as `altering`; see `read_rules`."""
     about = "FILTER [WHICH]"
-    for option in reversed(
-        (
-            click.option(
-                "--change",
-                multiple=True,
-                shell_complete=complete_filter,
-                nargs=2,
-                metavar=f"'{about}' 'FIELD=VALUE …'",
-                help="Change fields of matching messages in transit, as in "
-                "--change 'msg == \"ROLLED\" [2nd]' dice=2,1. WHICH is [2nd], [first 2], [every 3rd] or "
-                "[20%, seed 7], counted per direction and stream. FILTER may use state.FIELD, "
-                "the state of the table at that time. "
-                "The options from here to -s may be repeated and apply in the given order.",
-            ),
-            click.option(
-                "--drop",
-                multiple=True,
-                shell_complete=complete_filter,
-                metavar=f"'{about}'",
-                help="Drop matching messages.",
-            ),
-            click.option(
-                "--duplicate",
-                cls=RenamedOption,
-                former="--double",
-                multiple=True,
-                shell_complete=complete_filter,
-                metavar=f"'{about}'",
-                help="Forward matching messages twice.",
-            ),
-            click.option(
-                "--delay",
-                multiple=True,
-                shell_complete=complete_filter,
-                nargs=2,
-                metavar=f"'{about}' 500ms[±100ms]",
-                help="Delay matching messages and all messages behind them; with '500ms, reorder' later "
-                "messages overtake them.",
-            ),
-            click.option(
-                "--insert",
-                multiple=True,
-                shell_complete=complete_filter,
-                nargs=2,
-                metavar=f"'{about}' 'NAME FIELD=VALUE …'",
-                help="Insert a message after each matching one, on the same stream, in the same direction "
-                "unless only the other side sends it.",
-            ),
-            click.option(
-                "--hold",
-                multiple=True,
-                shell_complete=complete_filter,
-                metavar=f"'{about}'",
-                help="Hold matching messages until they are forwarded, edited or dropped in kiebitz watch or "
-                "on the page of kiebitz serve.",
-            ),
-            click.option(
-                "--impair",
-                multiple=True,
-                metavar="HOW",
-                help="Simulate a poor network: 'loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate "
-                "64kbit/s, cut 10%, reset 1%, seed 7'. Datagrams are lost, duplicated or reordered; byte "
-                "streams are split into pieces or reset.",
-            ),
-            click.option(
-                "-s",
-                "scripts",
-                multiple=True,
-                metavar="HOOKS.PY",
-                help="Let the functions in this file decide what happens to each message.",
-            ),
-            click.option(
-                "--force", "is_forced", is_flag=True, help="Also send values that the grammar does not allow."
-            ),
-            click.option(
-                "--held-at-exit",
-                cls=RenamedOption,
-                former="--at-end",
-                type=_HeldAtExit(["forward", "drop"]),
-                default="forward",
-                show_default=True,
-                help="What to do on exit with messages that are still held.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+    return add_options(
+        as_records(altering=Altering)(command),
+        click.option(
+            "--change",
+            multiple=True,
+            shell_complete=complete_filter,
+            nargs=2,
+            metavar=f"'{about}' 'FIELD=VALUE …'",
+            help="Change fields of matching messages in transit, as in "
+            "--change 'msg == \"ROLLED\" [2nd]' dice=2,1. WHICH is [2nd], [first 2], [every 3rd] or "
+            "[20%, seed 7], counted per direction and stream. FILTER may use state.FIELD, "
+            "the state of the table at that time. "
+            "The options from here to -s may be repeated and apply in the given order.",
+        ),
+        click.option(
+            "--drop",
+            multiple=True,
+            shell_complete=complete_filter,
+            metavar=f"'{about}'",
+            help="Drop matching messages.",
+        ),
+        click.option(
+            "--duplicate",
+            cls=RenamedOption,
+            former="--double",
+            multiple=True,
+            shell_complete=complete_filter,
+            metavar=f"'{about}'",
+            help="Forward matching messages twice.",
+        ),
+        click.option(
+            "--delay",
+            multiple=True,
+            shell_complete=complete_filter,
+            nargs=2,
+            metavar=f"'{about}' 500ms[±100ms]",
+            help="Delay matching messages and all messages behind them; with '500ms, reorder' later "
+            "messages overtake them.",
+        ),
+        click.option(
+            "--insert",
+            multiple=True,
+            shell_complete=complete_filter,
+            nargs=2,
+            metavar=f"'{about}' 'NAME FIELD=VALUE …'",
+            help="Insert a message after each matching one, on the same stream, in the same direction "
+            "unless only the other side sends it.",
+        ),
+        click.option(
+            "--hold",
+            multiple=True,
+            shell_complete=complete_filter,
+            metavar=f"'{about}'",
+            help="Hold matching messages until they are forwarded, edited or dropped in kiebitz watch or "
+            "on the page of kiebitz serve.",
+        ),
+        click.option(
+            "--impair",
+            multiple=True,
+            metavar="HOW",
+            help="Simulate a poor network: 'loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate "
+            "64kbit/s, cut 10%, reset 1%, seed 7'. Datagrams are lost, duplicated or reordered; byte "
+            "streams are split into pieces or reset.",
+        ),
+        click.option(
+            "-s",
+            "scripts",
+            multiple=True,
+            metavar="HOOKS.PY",
+            help="Let the functions in this file decide what happens to each message.",
+        ),
+        click.option(
+            "--force", "is_forced", is_flag=True, help="Also send values that the grammar does not allow."
+        ),
+        click.option(
+            "--held-at-exit",
+            cls=RenamedOption,
+            former="--at-end",
+            type=_HeldAtExit(["forward", "drop"]),
+            default="forward",
+            show_default=True,
+            help="What to do on exit with messages that are still held.",
+        ),
+    )
 
 
-def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
+def read_rules(altering: Altering, modes: Sequence[Mode]) -> list[Rule]:
     """Return the rules in command-line order. Raises click.UsageError, RuleError and FilterError."""
-    given: Mapping[str, Any] = ctx.params
-    is_forced = bool(given["is_forced"])
-    if not any(given[name] for name in _NAMES):
-        for option, is_given in (("--force", is_forced), ("--held-at-exit", given["held_at_exit"] == "drop")):
+    is_forced = altering.is_forced
+    if not any(getattr(altering, name) for name in _NAMES):
+        for option, is_given in (("--force", is_forced), ("--held-at-exit", altering.held_at_exit == "drop")):
             if is_given:
                 raise click.UsageError(f"{option} requires an option that alters messages")
         return []
@@ -175,8 +187,9 @@ def read_rules(ctx: click.Context, modes: Sequence[Mode]) -> list[Rule]:
         "impair": impair,
         "scripts": lambda path: Script(text=option_text("-s", path), path=path),
     }
-    waiting: dict[str, Iterator[Any]] = {name: iter(given[name]) for name in _NAMES}
-    return [readers[name](next(waiting[name])) for name in ctx.meta[_ORDER] if name in readers]
+    waiting: dict[str, Iterator[Any]] = {name: iter(getattr(altering, name)) for name in _NAMES}
+    order = click.get_current_context().meta[_ORDER]
+    return [readers[name](next(waiting[name])) for name in order if name in readers]
 
 
 def _check_transports(how: Impairment, modes: Sequence[Mode]) -> None:

@@ -14,14 +14,15 @@ import termios
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import reduce
 from pathlib import Path
 from threading import Thread
 from typing import Any, Self
 
 import click
+import msgspec
 
 import kiebitz
+from kiebitz.cli.options.records import Command, add_options, as_records
 from kiebitz.cli.options.serving import Serving, check_serving, serving_options
 from kiebitz.cli.param_type import Parsed
 from kiebitz.cli.status import INTERRUPTED, OK
@@ -44,8 +45,6 @@ _RESET_TERMINAL = (
 )
 """Undoes Textual's terminal modes: mouse, paste, focus, keys; line wrap, alternate screen, hidden cursor."""
 
-Command = Callable[..., Any]
-
 
 def _parse_place(text: str) -> tuple[str, int]:
     try:
@@ -55,12 +54,29 @@ def _parse_place(text: str) -> tuple[str, int]:
     return host or HOST, port
 
 
-def showing_options(command: Command) -> Command:
-    """Add -Y, -q, --watch and --serve with its options to a recording command.
+class Showing(msgspec.Struct, frozen=True):
+    """The display of a live recording: filter, and its companions, the page at `place`."""
 
-    Its parameters are `wanted`, `quiet`, `is_watched`, `place` and `serving`.
-    """
-    options = (
+    wanted: str | None
+    quiet: bool
+    is_watched: bool
+    place: tuple[str, int] | None
+    serving: Serving
+
+    @property
+    def prints(self) -> bool:
+        """True if events are printed."""
+        return not (self.quiet or self.is_watched)
+
+    def companions(self) -> Companions:
+        """Return the companions. Raises UsageError as they do."""
+        return Companions(self.is_watched, self.place, self.serving)
+
+
+def showing_options(command: Command) -> Command:
+    """Add the options of `Showing` to a recording command, which receives them as `showing`."""
+    return add_options(
+        as_records(showing=Showing)(command),
         click.option(
             "-Y",
             "wanted",
@@ -85,7 +101,6 @@ def showing_options(command: Command) -> Command:
         ),
         serving_options,
     )
-    return reduce(lambda made, option: option(made), reversed(options), command)
 
 
 class Companions(ExitStack):

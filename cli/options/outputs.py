@@ -29,6 +29,15 @@ BESIDE_OUTPUT = NamedFile("standard output is in use")
 DATABASE = NamedFile("a database cannot be written to standard output")
 
 
+output_option = click.option(
+    "-o",
+    "output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write to this file; - is standard output (the default).",
+)
+
+
 def svg_option(help_text: str, kind: click.Path | None = None) -> Callable[[Any], Any]:
     """Return an option for the SVG file to write; None if it is not given."""
     return click.option("--svg", "svg", type=kind or click.Path(), metavar="FILE", help=help_text)

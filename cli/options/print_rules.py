@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import click
+import msgspec
 
 from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.terminal.console import show_lines
@@ -43,24 +44,32 @@ class InterfaceType(ParamType[str]):
         return value
 
 
-def print_rules(
-    modes: Sequence[Mode], interfaces: Sequence[str], ports: Sequence[Ports], keep_source: bool
-) -> None:
+class RedirectedTraffic(msgspec.Struct, frozen=True):
+    """The options of `--print-rules`: the traffic to redirect."""
+
+    rules_only: bool
+    interfaces: tuple[str, ...]
+    ports: tuple[Ports, ...]
+
+    def check_unused(self) -> None:
+        """Raise click.UsageError for options without `--print-rules`."""
+        if self.interfaces or self.ports:
+            raise click.UsageError(f"{'-i' if self.interfaces else '--port'} requires --print-rules")
+
+
+def print_rules(modes: Sequence[Mode], redirection: RedirectedTraffic, keep_source: bool) -> None:
     """Print the rules for each transparent mode. Raises click.UsageError."""
     transparent = [mode for mode in modes if isinstance(mode, Transparent)]
     if not transparent:
         raise click.UsageError("--print-rules requires a transparent mode: add -m transparent@9001")
-    if not interfaces:
+    if not redirection.interfaces:
         raise click.UsageError(
             "--print-rules requires the players' interface: add -i wlan0, or -i lo for this machine"
         )
-    if not ports:
+    if not redirection.ports:
         raise click.UsageError("--print-rules requires the servers' ports: add --port 9000, or udp/9000")
     for mode in transparent:
         if not mode.listen_port:
             raise click.UsageError(f"rules for {mode} require a fixed port")
-        show_lines(
-            format_rules(
-                generate_rules(Redirection(mode, tuple(interfaces), tuple(ports), keep_source))
-            ).split("\n")
-        )
+        redirected = Redirection(mode, redirection.interfaces, redirection.ports, keep_source)
+        show_lines(format_rules(generate_rules(redirected)).split("\n"))

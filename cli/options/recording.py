@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+import msgspec
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.options.outputs import DATABASE
@@ -144,6 +145,17 @@ max_size_option = click.option(
     "any case 5 % of the disk, or 1 GB if that is less, stay free.",
 )
 """Passes `max_size` to the command: bytes, or None."""
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a recording; a command has some of them."""
+
+    database: str
+    name: str | None = None
+    limits: Limits | None = None
+    max_size: int | None = None
+    decode_as: tuple[str, ...] = ()
+    is_anonymized: bool = False
 
 
 class RecordingRoom:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce, wraps
-from typing import Any
+from collections.abc import Sequence
 
 import click
 import msgspec
 
-Command = Callable[..., Any]
+from kiebitz.cli.options.records import Command, add_options, as_records
 
 _FLAGS = {"opens": "--open", "player_links": "--player-links", "is_read_only": "--read-only"}
 """Flags by parameter name, which is also the field of `Serving`."""
@@ -41,13 +39,8 @@ def serving_options(command: Command, more_names: Sequence[str] = ()) -> Command
 
     `more_names` are further names of the spectators' delay.
     """
-
-    @wraps(command)
-    def run(*arguments: Any, **given: Any) -> Any:
-        settings = {name: given.pop(name) for name in Serving.__struct_fields__}
-        return command(*arguments, serving=Serving(**settings), **given)
-
-    options = (
+    return add_options(
+        as_records(serving=Serving)(command),
         click.option("--open", "opens", is_flag=True, help="Open the page in a browser."),
         click.option(
             "--player-links",
@@ -77,7 +70,6 @@ def serving_options(command: Command, more_names: Sequence[str] = ()) -> Command
             help="Keep the keys of the links in this file, so that they are valid after a restart, too.",
         ),
     )
-    return reduce(lambda made, option: option(made), reversed(options), run)
 
 
 def check_serving(serving: Serving, is_served: bool) -> None:

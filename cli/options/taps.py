@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from kiebitz.cli.options.records import Command, add_options, as_records
 from kiebitz.cli.param_type import Parsed
 from kiebitz.proxy.taps.nats_url import NatsUrl, check_tap_name, default_tap_name, parse_nats_url
 from kiebitz.services.publishing.tap_target import TapTarget, check_reachable
 
 if TYPE_CHECKING:
     from kiebitz.services.publishing.supervisor import TapSupervisor
-
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 PLACE = Parsed("place", parse_nats_url)
 """nats://HOST:PORT/SUBJECT."""
@@ -34,46 +32,53 @@ credentials_option = click.option(
 """Passes `credentials` to the command: Path, or None."""
 
 
-def publish_options(command: F) -> F:
-    """Add the options for `tapping`: `place_of_tap`, `tap_name` and `credentials`."""
-    command = credentials_option(command)
-    command = click.option(
-        "--tap",
-        "tap_name",
-        type=Parsed("name", check_tap_name),
-        metavar="NAME",
-        help="With --publish: name of this machine. Default: its host name.",
-    )(command)
-    return click.option(
-        "--publish",
-        "place_of_tap",
-        type=PLACE,
-        metavar="nats://HOST:4222/SUBJECT",
-        help="Also publish the recording to NATS JetStream, for kiebitz collect.",
-    )(command)
+def publish_options(command: Command) -> Command:
+    """Add the options of `Publishing` to a command, which receives them as `publishing`."""
+    return add_options(
+        as_records(publishing=Publishing)(command),
+        click.option(
+            "--publish",
+            "place_of_tap",
+            type=PLACE,
+            metavar="nats://HOST:4222/SUBJECT",
+            help="Also publish the recording to NATS JetStream, for kiebitz collect.",
+        ),
+        click.option(
+            "--tap",
+            "tap_name",
+            type=Parsed("name", check_tap_name),
+            metavar="NAME",
+            help="With --publish: name of this machine. Default: its host name.",
+        ),
+        credentials_option,
+    )
 
 
-def tapping(
-    place: NatsUrl | None, name: str | None, credentials: Path | None, is_anonymized: bool
-) -> TapTarget | None:
-    """Return the settings of the tap, if any. Raises UsageError and TapError."""
-    if place is None:
-        if name is not None:
-            raise click.UsageError("--tap requires --publish")
-        return None
-    if is_anonymized:
-        raise click.UsageError(
-            "--publish and --anonymize exclude each other: traffic is published unchanged, with names"
-        )
-    check_reachable(place, credentials)
-    return TapTarget(place, name or default_tap_name(), credentials)
+class Publishing(msgspec.Struct, frozen=True):
+    """The tap of a recording, if it has one."""
 
+    place_of_tap: NatsUrl | None
+    tap_name: str | None
+    credentials: Path | None
 
-def tapped(tapping: TapTarget | None, database: str) -> AbstractContextManager[TapSupervisor | None]:
-    """Return the tap of a recording as a context, None without a tap. Raises StorageError."""
-    if tapping is None:
-        return nullcontext()
-    # Slow to import, and most recordings are not published.
-    from kiebitz.services.publishing.supervisor import TapSupervisor
+    def check(self, is_anonymized: bool) -> None:
+        """Raise UsageError and TapError unless a recording can be published like this."""
+        if self.place_of_tap is None:
+            if self.tap_name is not None:
+                raise click.UsageError("--tap requires --publish")
+            return
+        if is_anonymized:
+            raise click.UsageError(
+                "--publish and --anonymize exclude each other: traffic is published unchanged, with names"
+            )
+        check_reachable(self.place_of_tap, self.credentials)
 
-    return TapSupervisor(tapping, database)
+    def tap(self, database: str) -> AbstractContextManager[TapSupervisor | None]:
+        """Return the tap of a recording as a context, None without a tap. Raises StorageError."""
+        if self.place_of_tap is None:
+            return nullcontext()
+        # Slow to import, and most recordings are not published.
+        from kiebitz.services.publishing.supervisor import TapSupervisor
+
+        name = self.tap_name or default_tap_name()
+        return TapSupervisor(TapTarget(self.place_of_tap, name, self.credentials), database)

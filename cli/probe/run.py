@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -16,19 +15,17 @@ from kiebitz.cli.probe.ci_output import (
 )
 from kiebitz.cli.probe.html_report import write_page
 from kiebitz.cli.probe.message_html import render_message
+from kiebitz.cli.probe.options import Outputs, RunOptions, Target
 from kiebitz.cli.probe.preflight import confirm_target
 from kiebitz.cli.probe.progress import ProgressView
 from kiebitz.cli.probe.terminal_report import print_results
 from kiebitz.cli.status import FAILED, INTERRUPTED, OK, VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.cli.terminal.screen import Live
-from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, TargetRole
-from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.replay.script import Script
-from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.services.output_files import opened
 from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.probing.known_failures import KnownFailures
@@ -37,58 +34,8 @@ from kiebitz.services.probing.results import Result, counts_in_words
 from kiebitz.services.probing.targets import targets
 from kiebitz.services.probing.test_run import RunLimits, TestRun
 from kiebitz.services.probing.totals import totals_of
-from kiebitz.services.server_addresses import Address
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
-
-DEFAULT_TIMEOUT_S = 1.0
-
-
-class ProbeOptions(NamedTuple):
-    """Target and options of a probe."""
-
-    role: TargetRole
-    place: Address
-    dissector: Dissector
-    script: Script | None
-    via_session: str | None
-    restart: str | None
-    protocol_files: Sequence[str]
-    jobs: int
-    database: str | None
-    keep: str | None
-    timeout_s: float
-    rate: float
-    max_cases: int
-    max_time_s: float
-
-    @property
-    def address(self) -> str:
-        """Address as text."""
-        return endpoint(*self.place)
-
-    @property
-    def command(self) -> str:
-        """Shell command that repeats a case, without `--only`."""
-        words = ["kiebitz", "probe", self.role, self.address, "-d", self.dissector.protocol]
-        for path in self.protocol_files:
-            words += ["-P", path]
-        for option, value in (("--via-session", self.via_session), ("--restart", self.restart)):
-            words += [option, value] if value is not None else []
-        if self.timeout_s != DEFAULT_TIMEOUT_S:
-            words += ["--timeout", f"{self.timeout_s:g}"]
-        return shlex.join(words)
-
-
-class Outputs(NamedTuple):
-    """The requested outputs: files, formats, and the baseline file."""
-
-    as_json: bool
-    junit: str | None
-    github: bool
-    baseline: str | None
-    update_baseline: bool
-    report: str | None
 
 
 class _Finished(NamedTuple):
@@ -103,18 +50,20 @@ class _Finished(NamedTuple):
     is_broken_off: bool
 
 
-def run_cases(options: ProbeOptions, cases: Sequence[Case], is_confirmed: bool, outputs: Outputs) -> int:
+def run_cases(
+    target: Target, run: RunOptions, cases: Sequence[Case], is_confirmed: bool, outputs: Outputs
+) -> int:
     """Run the cases, write all outputs, and return the exit status.
 
     Raises click.UsageError, PeerError, ProgramError, RelayError and StorageError.
     """
-    if options.role == "server":
-        confirm_target(options.place, options.dissector, is_confirmed)
+    if target.role == "server":
+        confirm_target(target.place, target.dissector, is_confirmed)
     # Fail before cases run.
     known = None if outputs.baseline is None else KnownFailures(outputs.baseline, outputs.update_baseline)
-    finished = _finish(options, cases, known, renders=outputs.report is not None)
-    _print(options, outputs, finished)
-    _write_files(options, outputs, finished)
+    finished = _finish(target, run, cases, known, renders=outputs.report is not None)
+    _print(target, outputs, finished)
+    _write_files(target, run.database, outputs, finished)
     print_error_line(counts_in_words(totals_of(finished.results).total))
     if finished.left is not None:
         warn(f"left out: {finished.left}")
@@ -128,39 +77,39 @@ def run_cases(options: ProbeOptions, cases: Sequence[Case], is_confirmed: bool, 
 
 
 def _finish(
-    options: ProbeOptions, cases: Sequence[Case], known: KnownFailures | None, renders: bool
+    target: Target, run: RunOptions, cases: Sequence[Case], known: KnownFailures | None, renders: bool
 ) -> _Finished:
     """Run the cases, with a progress display."""
-    script = options.script or built_in_script(options.dissector)
-    if script is not None and options.role == "client":
+    script = target.script or built_in_script(target.dissector)
+    if script is not None and target.role == "client":
         # The client under test plays the first of several players.
         script = script.only({script.roles[0].number})
     setup = ProbeSetup(
-        options.dissector,
-        options.role,
-        options.place,
+        target.dissector,
+        target.role,
+        target.place,
         script,
-        options.script is not None,
-        options.timeout_s,
-        Baseline(options.dissector, OPPOSITE[INPUT_DIRECTION[options.role]]),
+        target.script is not None,
+        run.timeout_s,
+        Baseline(target.dissector, OPPOSITE[INPUT_DIRECTION[target.role]]),
     )
     test_run = TestRun(
-        [setup] if options.restart is None else targets(setup, options.restart, options.jobs),
-        RunLimits(options.max_cases, options.rate, options.max_time_s),
-        options.command,
-        database=options.database,
-        keep=options.keep,
+        [setup] if run.restart is None else targets(setup, run.restart, run.jobs),
+        RunLimits(run.max_cases, run.rate, run.max_time_s),
+        run.command(target),
+        database=run.database,
+        keep=run.keep,
         render=render_message if renders else lambda shown: "",
     )
-    if options.role == "client" and options.restart is None:
-        print_error_line(f"Connect the client to {options.address} repeatedly: each connection is one case.")
+    if target.role == "client" and run.restart is None:
+        print_error_line(f"Connect the client to {target.address} repeatedly: each connection is one case.")
     results: list[Result] = []
     left: str | None = None
     is_interrupted = False
     # Stop the started program on SIGTERM, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        watching = ProgressView(cases[: options.max_cases])
+        watching = ProgressView(cases[: run.max_cases])
         with Live(watching):
             for result in test_run.run(cases):
                 marked = result if known is None else known.mark(result)
@@ -181,15 +130,15 @@ def _finish(
     )
 
 
-def _print(options: ProbeOptions, outputs: Outputs, finished: _Finished) -> None:
+def _print(target: Target, outputs: Outputs, finished: _Finished) -> None:
     """Print the results on stdout."""
     with commands_off() if outputs.github else nullcontext():
         if outputs.as_json:
             write_json(
                 {
-                    "protocol": options.dissector.protocol,
-                    "role": options.role,
-                    "address": options.address,
+                    "protocol": target.dissector.protocol,
+                    "role": target.role,
+                    "address": target.address,
                     "results": [result.as_json() for result in finished.results],
                     "left_out": finished.left,
                 }
@@ -200,11 +149,11 @@ def _print(options: ProbeOptions, outputs: Outputs, finished: _Finished) -> None
         show_annotations(finished.results)
 
 
-def _write_files(options: ProbeOptions, outputs: Outputs, finished: _Finished) -> None:
-    title = f"{options.dissector.grammar.title}: the {options.role} at {options.address}"
+def _write_files(target: Target, database: str | None, outputs: Outputs, finished: _Finished) -> None:
+    title = f"{target.dissector.grammar.title}: the {target.role} at {target.address}"
     for path, write in ((outputs.report, write_page), (outputs.junit, write_junit_results)):
         if path is not None:
-            with opened(path, options.database or "") as file:
+            with opened(path, database or "") as file:
                 write(title, finished.results, finished.left, file)
     if outputs.github:
         append_summary(title, finished.results)

@@ -36,10 +36,10 @@ class SelectionError(KiebitzError):
     """A selection without any messages or events."""
 
 
-class PartRequest(NamedTuple):
-    """A requested part; `game` is a number; criteria that are None do not narrow it."""
+class PartRequest(msgspec.Struct, frozen=True):
+    """A requested part; `number` is a game's; criteria that are None do not narrow it."""
 
-    game: int | None = None
+    number: int | None = None
     begin: Position | None = None
     end: Position | None = None
     wanted: Filter | None = None
@@ -118,9 +118,9 @@ class Selection(msgspec.Struct, frozen=True):
 
 def select(timeline: Timeline, part: PartRequest) -> Selection:
     """Return the rows of a part. Raises SelectionError if there are none, and PositionError."""
-    game = find_game(timeline, part.game) if part.game is not None else None
+    game = find_game(timeline, part.number) if part.number is not None else None
     stretch = _range_of(timeline, part)
-    is_a_game = game is not None and part == PartRequest(game=part.game)
+    is_a_game = game is not None and part == PartRequest(number=part.number)
     # Only the id of each message is kept, as a session may have millions of them.
     messages = array("q")
     events: dict[int, int | None] = {}
