@@ -64,7 +64,7 @@ def check_protocol_file(path: str, captures: Sequence[str]) -> int:
         for name in all_sessions(captures):
             with _opened(name, dissector) as timeline:
                 coverage.add(timeline, name)
-    remarks = [*reading.remarks, *trial.remarks]
+    remarks = [*reading.remarks, *trial.remarks, *_without_case(reading, dissector)]
     if coverage.messages:
         remarks += [*_unseen(reading, coverage), *_without_effect(reading, coverage, dissector)]
     for remark in sorted(remarks, key=lambda remark: remark.place):
@@ -83,6 +83,16 @@ def check_protocol_file(path: str, captures: Sequence[str]) -> int:
     if failed or (captures and not coverage.messages):
         return FAILED
     return VIOLATIONS if coverage.failures else OK
+
+
+def _without_case(reading: Reading, dissector: Dissector) -> Iterator[Mistake]:
+    """Yield a warning for each pattern of an expectation that fits no test case."""
+    if reading.specification.probe.expectations:
+        from kiebitz.dissectors.probing.case_generator import unmatched_patterns
+
+        for expectation, pattern in unmatched_patterns(dissector):
+            problem = f"no case for {expectation.role}s is called {pattern}: see kiebitz probe --list"
+            yield Mistake(problem, reading.places.key(("expectations", expectation.cases)))
 
 
 @contextmanager

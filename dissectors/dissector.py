@@ -45,6 +45,7 @@ class Dissector:
         identity: Players and visibility of events.
         encapsulation: What carries its messages, if their frames are not in the stream as they are.
         conformance: Factory for expected reactions, bots and timeouts for `kiebitz probe`.
+        package: Package whose TOML file has the conformance part instead.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Dissector:
         identity: Identity | None = None,
         encapsulation: Encapsulation | None = None,
         conformance: Callable[[], Conformance] | None = None,
+        package: str = "",
     ) -> None:
         self.grammar = grammar
         self.protocol = grammar.protocol
@@ -72,11 +74,17 @@ class Dissector:
         self.identity = identity or Identity(grammar)
         self.encapsulation = encapsulation
         self._make_conformance = conformance
+        self._package = package
 
     @cached_property
     def conformance(self) -> Conformance:
         """Expected reactions, bots and timeouts."""
         # Most commands do without.
+        if self._package and self._make_conformance is None:
+            from kiebitz.dissectors.protocol_file.conformance import packaged_conformance
+
+            messages = dict.fromkeys(row.name for row in self.grammar.rows)
+            return packaged_conformance(self._package, messages)
         from kiebitz.dissectors.conformance.conformance import Conformance
 
         return (self._make_conformance or Conformance)()

@@ -1,7 +1,7 @@
 """The reactions that a specification expects to unusual messages, as rows with their clauses.
 
-Each protocol has such rows in its `conformance.py`. They name the right reactions to cases, and how each rule
-of its table can be broken. A plug-in without rows is tested, too: then a program can only fail what its
+A protocol has such rows in its file. They name the right reactions to cases, and how each rule of its table
+can be broken. A plug-in without rows is tested, too: then a program can only fail what its
 grammar and its transport require.
 """
 

@@ -19,6 +19,7 @@ class Assembly(TypedDict):
     transport: Transport
     default_ports: Sequence[int]
     table: MakeTable
+    package: str
 
 
 def assembly_of(package: str) -> Assembly:
@@ -29,6 +30,7 @@ def assembly_of(package: str) -> Assembly:
         transport=document.get("transport", "tcp"),
         default_ports=[ports] if isinstance(ports, int) else ports,
         table=python_part(document["python"]["table"], package),
+        package=package,
     )
 
 

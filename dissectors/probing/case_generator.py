@@ -55,6 +55,16 @@ def cases_by_rule(dissector: Dissector) -> dict[str, tuple[str, ...] | str]:
     return found
 
 
+def unmatched_patterns(dissector: Dissector) -> Iterator[tuple[Expectation, str]]:
+    """Yield the patterns of expectations that fit no case."""
+    for role in ROLES:
+        names = [case.name for case in generate_cases(dissector, role)]
+        for expectation in dissector.conformance.expectations.expectations:
+            for pattern in expectation.cases.split() if expectation.role == role else ():
+                if not any(fnmatchcase(name, f"{dissector.protocol}/{pattern}") for name in names):
+                    yield expectation, pattern
+
+
 class _CaseGenerator:
     """The generator for one protocol and role."""
 

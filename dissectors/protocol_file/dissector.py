@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.assembly import MakeTable, python_part
@@ -21,6 +22,9 @@ from kiebitz.dissectors.protocol_file.reading.reader import read
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 
+if TYPE_CHECKING:
+    from kiebitz.dissectors.conformance.conformance import Conformance
+
 
 class FileDissector(Dissector):
     """A protocol as a file describes it; `specification` is the file's content.
@@ -30,6 +34,7 @@ class FileDissector(Dissector):
 
     def __init__(self, specification: Specification, package: str = "") -> None:
         self.specification = specification
+        self._package = package
         plan = Plan(specification)
         grammar = grammar_of(specification, plan)
         identity = specification.identity
@@ -56,7 +61,15 @@ class FileDissector(Dissector):
                 same_player=identity.same_player if identity is not None else "connection",
                 sees_own_dissection=True,
             ),
+            conformance=self._conformance,
         )
+
+    def _conformance(self) -> Conformance:
+        # Most commands do without.
+        from kiebitz.dissectors.protocol_file.conformance import conformance_of
+
+        names = dict.fromkeys(message.name for message in self.specification.messages)
+        return conformance_of(self.specification.probe, names, self._package)
 
 
 def dissector_from(specification: Specification) -> FileDissector:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.conformance.expectations import Expectation, RequirementLevel
 from kiebitz.dissectors.grammar.fields import Limits
 from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.identity import SamePlayer
@@ -424,6 +425,38 @@ class StatisticSpec(msgspec.Struct, frozen=True, kw_only=True):
     begins: str | None = None
 
 
+class SpellingSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `[probe.spellings]`; `frame` names the function that respells a message."""
+
+    word: str
+    sentence: str
+    frame: str
+    level: RequirementLevel
+    clause: str | None
+    quote: str | None
+    messages: str
+
+
+class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """`[probe]` and `[expectations]`: what `kiebitz probe` knows about the protocol.
+
+    `timeouts` are seconds by patterns of messages. `bot`, `simulated_server` and `violations` are in Python.
+    """
+
+    expectations: tuple[Expectation, ...] = ()
+    spellings: tuple[SpellingSpec, ...] = ()
+    seats: int = 2
+    silence_s: float | None = None
+    timeouts: Mapping[str, float] = {}
+    awaited: tuple[str, ...] = ()
+    spares_others: bool = True
+    broken_by: Mapping[str, str] = {}
+    unreachable: Mapping[str, str] = {}
+    bot: str = ""
+    simulated_server: str = ""
+    violations: str = ""
+
+
 class Specification(msgspec.Struct, frozen=True, kw_only=True):
     """A protocol file.
 
@@ -457,6 +490,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     board: BoardSpec | None = None
     statistics: tuple[StatisticSpec, ...] = ()
     queries: tuple[Query, ...] = ()
+    probe: ProbeSpec = ProbeSpec()
 
     @property
     def codes(self) -> dict[tuple[Direction, str], int]:

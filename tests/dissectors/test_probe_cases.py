@@ -20,6 +20,7 @@ from kiebitz.dissectors.conformance.expectations import (
     INPUT_DIRECTION,
     ROLES,
     NotApplicable,
+    Refusal,
     Situation,
     TargetRole,
     UnsuitableMoment,
@@ -32,7 +33,7 @@ from kiebitz.dissectors.probing import actions as actions
 from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send, Sender
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.case import Case, select_cases
-from kiebitz.dissectors.probing.case_generator import cases_by_rule, generate_cases
+from kiebitz.dissectors.probing.case_generator import cases_by_rule, generate_cases, unmatched_patterns
 from kiebitz.dissectors.probing.mutations import Mutator
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
@@ -48,6 +49,38 @@ SAMPLES: dict[Dissector, list[Sample]] = {
     NOUGHTS: noughts_cases.SOUND,
     KNOBELN: knobeln_cases.SOUND,
 }
+
+WITH_EXPECTATIONS = dissector_of_text(
+    """protocol = "moves"
+    [clauses]
+    errors = "4 Errors"
+    [quotes]
+    answered = "An error is answered."
+    [messages]
+    MOVE = "c: pips=1..6"
+    MOVED = "s*: ok=bool < MOVE"
+    NO = "s: < MOVE"
+    [rules]
+    again = { on = "MOVE", unless = "pips", say = "again" }
+    late = { on = "MOVE", unless = "pips", say = "late" }
+    [probe]
+    seats = 3
+    silence = 9
+    timeouts = { "MOV*" = 2 }
+    awaited = "MOVE"
+    broken_by = { again = "MOVE/twice" }
+    unreachable = { late = "no case is late" }
+    [expectations]
+    "MOVE/pip/zero MOVED/twice" = { client = "should", reaction = "ignores", quote = "Once." }
+    [expectations."MOVE/pips/*"]
+    server = "must"
+    reaction = "refuses"
+    as = ["MOVED ok=false", "NO"]
+    clause = "{errors}"
+    quote = "{answered}"
+    """,
+    "moves.toml",
+)
 
 each_protocol = pytest.mark.parametrize("dissector", SAMPLES, ids=lambda dissector: dissector.protocol)
 each_built_in = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
@@ -491,15 +524,8 @@ def test_a_place_is_a_message_of_the_row() -> None:
 @pytest.mark.full(but=1)
 @each_built_in
 def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) -> None:
-    names = {role: [case.name for case in generate_cases(dissector, role)] for role in ROLES}
+    assert [*unmatched_patterns(dissector)] == []
     for expectation in dissector.conformance.expectations.expectations:
-        for pattern in expectation.cases.split():
-            of = [
-                name
-                for name in names[expectation.role]
-                if fnmatchcase(name, f"{dissector.protocol}/{pattern}")
-            ]
-            assert of, f"{expectation.role}: no case is called {pattern}"
         assert expectation.level == "open" or (expectation.clause and expectation.quote), expectation
         assert expectation.right
         assert "refuses" not in expectation.right or expectation.level == "open" or expectation.refusals, (
@@ -532,6 +558,8 @@ def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) ->
         (OKEY, "server", "DRAW/twice", "must", ("refuses",)),
         (OKEY, "server", "silence", "should", ("closes",)),
         (CGML, "server", "playcard/rule/renonc", "should", ("refuses",)),
+        (WITH_EXPECTATIONS, "server", "MOVE/pips/too-large", "must", ("refuses",)),
+        (WITH_EXPECTATIONS, "client", "MOVED/twice", "should", ("ignores",)),
         (NOUGHTS, "server", "PUT/square/unknown", "open", None),
         (NOUGHTS, "server", "PUT/in-two", "must", ("answers",)),
     ],
@@ -543,6 +571,17 @@ def test_demanded_reactions(
     assert expectation.level == level
     if right is not None:
         assert expectation.right == right
+
+
+def test_a_protocol_files_part_for_probe() -> None:
+    part = WITH_EXPECTATIONS.conformance
+    demand = case_of(WITH_EXPECTATIONS, "server", "MOVE/pips/too-large").expectation
+    assert (demand.clause, demand.quote) == ("4 Errors", "An error is answered.")
+    assert demand.refusals == (Refusal("MOVED", "ok", False), Refusal("NO"))
+    assert (part.seats, part.timeouts) == (3, {"MOVE": 2.0, "MOVED": 2.0})
+    assert (part.expectations.silence_s, part.expectations.awaited_messages) == (9.0, "MOVE")
+    assert cases_by_rule(WITH_EXPECTATIONS) == {"again": ("moves/MOVE/twice",), "late": "no case is late"}
+    assert [pattern for _, pattern in unmatched_patterns(WITH_EXPECTATIONS)] == ["MOVE/pip/zero"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, field
 
+from kiebitz.dissectors.conformance.expectations import Reaction, RequirementLevel
 from kiebitz.dissectors.model import Severity, Transport
 from kiebitz.dissectors.protocol_file.specification import (
     ByteOrder,
@@ -37,6 +38,7 @@ Row = Annotated[
         pattern=r"^\s*[sc][*~]*\s*:",
     ),
 ]
+Seconds = Annotated[float, Meta(gt=0, le=3600), _kind("a number of seconds")]
 _SIZE = "a number from 1 to 60, or a path of the state"
 Size = Annotated[Annotated[int, Meta(ge=1, le=60)] | str, _kind(_SIZE)]
 
@@ -271,6 +273,63 @@ class StatisticTable(Table):
     begins: Annotated[Text, _about("Condition for the events with which a duration begins.")] = ""
 
 
+class ExpectationTable(Table, kw_only=True):
+    """The right reactions of a program under test to some test cases."""
+
+    server: Annotated[RequirementLevel | None, _about("Level of the requirement for servers.")] = None
+    client: Annotated[RequirementLevel | None, _about("Level of the requirement for clients.")] = None
+    reaction: Annotated[Reaction | list[Reaction], _about("The right reactions.")]
+    refusals: Annotated[Names, _about("Messages that refuse, such as 'ERROR' or 'MOVED ok=false'.")] = field(
+        name="as", default=[]
+    )
+    clause: Annotated[Text, _about("Clause of the specification, with names of clauses in braces.")] = ""
+    quote: Annotated[Text, _about("Words of the clause, or the name of a quote in braces.")] = ""
+    spares_others: Annotated[Flag, _about("False where another player's game may end.")] = True
+    answer: Annotated[Names, _about("The messages that count as an answer.")] = []
+    others: Annotated[Text, _about("The message that the other clients must receive.")] = ""
+
+
+class SpellingTable(Table, kw_only=True):
+    """Another spelling of messages, made by a function in Python."""
+
+    say: Annotated[Text, _about("The spelling in words, such as 'on one line'.")]
+    frame: Annotated[Text, _about("The function that respells a message, such as 'okey.probe:quoted'.")]
+    level: Annotated[RequirementLevel, _about("Level of the requirement to accept it.")] = "open"
+    clause: Annotated[Text, _about("Clause of the specification.")] = ""
+    quote: Annotated[Text, _about("Words of the clause, or the name of a quote in braces.")] = ""
+    messages: Annotated[Text, _about("Patterns for the messages that have such parts.")] = "*"
+
+
+class ProbeTable(Table):
+    """What kiebitz probe knows about the protocol."""
+
+    seats: Annotated[
+        int, Meta(ge=1, le=16), _about("Number of players at a table."), _kind("a number from 1 to 16")
+    ] = 2
+    silence: Annotated[Seconds | None, _about("Maximum silence of a connection in seconds.")] = None
+    timeouts: Annotated[
+        dict[str, Seconds],
+        _about("Patterns of messages, and the seconds that the other side waits for them."),
+        _kind("a table from messages to seconds"),
+    ] = {}
+    awaited: Annotated[Names, _about("The messages that all other clients wait for.")] = []
+    spares_others: Annotated[Flag, _about("True if the others play on when a player leaves.")] = True
+    broken_by: Annotated[
+        dict[str, str], _about("Rules, and the cases that break them."), _kind("a table from rules to cases")
+    ] = {}
+    unreachable: Annotated[
+        dict[str, str],
+        _about("Rules that no case breaks, and the reasons."),
+        _kind("a table from rules to reasons"),
+    ] = {}
+    bot: Annotated[Text, _about("The class of a simulated client, only in packages.")] = ""
+    simulated_server: Annotated[Text, _about("The class of a simulated server, only in packages.")] = ""
+    violations: Annotated[Text, _about("The ways to break rules, only in packages.")] = ""
+    spellings: Annotated[
+        dict[str, SpellingTable], _about("Other spellings, only in packages."), _kind("a table")
+    ] = {}
+
+
 class QueryTable(Table, kw_only=True):
     """An example query for Datasette."""
 
@@ -357,6 +416,15 @@ class Document(Table, kw_only=True):
     statistics: Annotated[
         dict[str, StatisticTable], _about("What kiebitz stats counts."), _kind("a table")
     ] = {}
+    expectations: Annotated[
+        dict[str, ExpectationTable | list[ExpectationTable]],
+        _about("Patterns of probe's cases, and the right reactions; the first that fits counts."),
+        _kind("a table"),
+    ] = {}
+    quotes: Annotated[
+        dict[str, str], _about("Short names of quotes from the specification."), _kind("a table")
+    ] = {}
+    probe: Annotated[ProbeTable | None, _about("What kiebitz probe knows about the protocol.")] = None
     queries: Annotated[
         dict[str, QueryTable],
         _about("Queries for Datasette, only in the file of an installed package."),

@@ -37,6 +37,7 @@ from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections,
 from kiebitz.dissectors.protocol_file.reading.head import HeadSection
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, ParsedType, Parser, near
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
+from kiebitz.dissectors.protocol_file.reading.probe_sections import ProbeSections
 from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
 from kiebitz.dissectors.protocol_file.reading.statistics_section import StatisticsSection
@@ -161,6 +162,8 @@ class _Reader:
         events, rules, board = game.events(), game.rules(), game.board()
         section = StatisticsSection(self._source, game, messages, self._package)
         statistics = tuple(section.statistics(self._document.get("statistics"), events))
+        probing = ProbeSections(self._source, messages, head.quotes, self._package)
+        probe = probing.probe(self._document, [rule.key for rule in rules])
         if table is None and not self._source.mistakes:
             DeadEnds(self._source, messages, events).check(rules, board)
         for name in head.types:
@@ -189,6 +192,7 @@ class _Reader:
             board=board,
             statistics=statistics,
             queries=tuple(self._queries()),
+            probe=probe,
         )
 
     # Types and messages.

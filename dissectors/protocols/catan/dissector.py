@@ -20,7 +20,6 @@ from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_wor
 from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
 
 _CARD_TARGETS = {
@@ -100,12 +99,6 @@ class CatanPresentation(Presentation):
         return super().words(value)
 
 
-def _conformance() -> Conformance:
-    from kiebitz.dissectors.protocols.catan.conformance import CONFORMANCE
-
-    return CONFORMANCE
-
-
 class Catan(Dissector):
     """The dissector for Catan, in which the cards of other players are hidden."""
 
@@ -166,5 +159,4 @@ CATAN = Catan(
         # What the bank has follows from all hands.
         hidden_state=[("games", None, "bank")],
     ),
-    conformance=_conformance,
 )

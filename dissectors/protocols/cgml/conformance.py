@@ -1,8 +1,4 @@
-"""CGML's expected reactions to unusual messages, and ways to break its rules.
-
-The specification explains its messages, and hardly says how to react to others. A violation of the game's
-rules is reported by <renonc>: that is the message's purpose, but no sentence requires it.
-"""
+"""Spellings of CGML for `kiebitz probe`, and ways to break the rules of its game."""
 
 from __future__ import annotations
 
@@ -10,19 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kiebitz.dissectors.conformance.conformance import Conformance
-from kiebitz.dissectors.conformance.expectations import (
-    Expectation,
-    Expectations,
-    Fields,
-    NotApplicable,
-    Refusal,
-    RuleViolation,
-    Situation,
-    Spelling,
-    TargetRole,
-)
-from kiebitz.dissectors.protocols.cgml.bot import CgmlBot
+from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
 from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
     LADDER,
@@ -31,132 +15,6 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     WITH_TWO_SEVENS,
     Rules,
     has_trumps,
-)
-from kiebitz.dissectors.protocols.cgml.simulated_server import CgmlServer
-
-_RENONC = "4 Řídící zprávy: RENONC"
-_OF_RENONC = "Oznámení od Superhracího serveru hráčům a botům o porušení pravidel hry."
-_BREACHED = (Refusal("renonc"), Refusal("disconnect"))
-
-_AS_SPECIFIED = ("whole", "bytewise", "in-two", "slowly", "joined")
-_HARMLESS = (*_AS_SPECIFIED, "spelling/*")
-
-
-def _with_form(name: str, forms: Sequence[str] = _HARMLESS) -> str:
-    return " ".join(f"{name}/{form}" for form in forms)
-
-
-_LAST: tuple[tuple[str, TargetRole, str, str], ...] = (
-    (
-        "connect",
-        "client",
-        "2 Přihlášení hráčů a zahájení nové hry: Ohlášení nové hry",
-        "kam se má klient připojit.",
-    ),
-    (
-        "abort",
-        "client",
-        "4 Řídící zprávy: ABORT",
-        "předčasné ukončení rozehrané hry",
-    ),
-    (
-        "disconnect",
-        "client",
-        "4 Řídící zprávy: DISCONNECT",
-        "Oznámení fatální chyby, kvůli které se ukončuje spojení.",
-    ),
-    (
-        "newgroup.reject",
-        "server",
-        "2 Přihlášení hráčů a zahájení nové hry",
-        "zruší (někdo odmítl účast) novou hru",
-    ),
-)
-
-_QUESTIONS = (
-    (
-        "licite.ask",
-        "3 Průběh jednotlivých her: Licitace -- žádost o hru",
-        "Superhrací server žádá hráče nebo bota o licitaci hry.",
-    ),
-    (
-        "gametype.ask",
-        "3 Průběh jednotlivých her: Trumfy -- dotaz",
-        "se Superhrací server ptá hráče nebo bota, jenž vylicitoval hru, na dodatečné informace o hře",
-    ),
-    (
-        "flek.ask",
-        "3 Průběh jednotlivých her: Flekování -- nabídka",
-        "Superhrací server dává hráči nebo botovi možnost flekovat hru.",
-    ),
-    (
-        "playcard.ask",
-        "3 Průběh jednotlivých her: Hra -- žádost o kartu",
-        "Superhrací server žádá hráče nebo bota o kartu do hry.",
-    ),
-)
-"""The server's messages that a client must answer, each with its clause; notices have the same names."""
-
-EXPECTATIONS = (
-    *(
-        Expectation(_with_form(name, _AS_SPECIFIED), "client", "must", ("answers",), clause, quote)
-        for name, clause, quote in _QUESTIONS
-    ),
-    # After these a client connects elsewhere, or ends; and a client that has refused receives nothing.
-    *(
-        Expectation(_with_form(name), of, "must", ("answers", "ignores", "closes"), clause, quote)
-        for name, of, clause, quote in _LAST
-    ),
-    # Optional items.
-    Expectation(
-        "connect.active/opponent/left-out connect.passive/opponent/left-out",
-        "server",
-        "must",
-        ("answers",),
-        "2 Přihlášení hráčů a zahájení nové hry: Přihlášení hráče nebo bota",
-        "Nepovinná položka, jenž oznamuje Přihlašovacímu serveru s kterými protihráči má hráč zájem hrát.",
-    ),
-    Expectation(
-        "pause.start/message/left-out",
-        "server",
-        "must",
-        ("answers",),
-        "4 Řídící zprávy: PAUSE -- zahájení",
-        "Nepovinná zpráva pro ostatní hráče s popisem důvodu přerušení hry.",
-    ),
-    *(
-        Expectation(
-            f"pause.{kind}/whole",
-            "server",
-            "must",
-            ("answers", "ignores"),
-            "4 Řídící zprávy: PAUSE",
-            "Superhrací server po přijetí této zprávy odešle identickou zprávu i ostatním hráčům ve hře",
-            others_receive="pause",
-        )
-        for kind in ("start", "finish")
-    ),
-    *(
-        Expectation(
-            "version/left-out",
-            role,
-            "must",
-            ("answers",),
-            "1 Základní struktura datové zprávy",
-            "Pokud není uveden, předpokládá se implicitně verze 1.0.",
-        )
-        for role in ("server", "client")
-    ),
-    Expectation("playcard/rule/*", "server", "should", ("refuses",), _RENONC, _OF_RENONC, _BREACHED),
-    Expectation(
-        "licite/rule/wrong-answer/*",
-        "server",
-        "should",
-        ("refuses", "closes"),
-        "3 Průběh jednotlivých her: Licitace -- nabídka hry",
-        "může hráč odpovědět pouze YES (ano, mám tuto hru) nebo NO (ne, nemám tuto hru).",
-        _BREACHED,
-    ),
 )
 
 _BETWEEN_TAGS = re.compile(rb">[ \t\r\n]+<")
@@ -169,31 +27,29 @@ def _around(frame: bytes, change: Callable[[bytes], bytes]) -> bytes:
     return change(body) + frame[len(body) :]
 
 
-def _on_one_line(frame: bytes) -> bytes:
+def on_one_line(frame: bytes) -> bytes:
+    """Remove the line feeds within the element."""
     return _around(frame, lambda body: _BETWEEN_TAGS.sub(b"><", body))
 
 
-def _with_comment(frame: bytes) -> bytes:
+def with_single_quotes(frame: bytes) -> bytes:
+    """Put attributes in single quotes."""
+    return _ATTRIBUTE.sub(rb"='\1'", frame)
+
+
+def with_comment(frame: bytes) -> bytes:
+    """Add a comment within the element."""
     return _around(frame, lambda body: body.replace(b">", b"><!-- Kiebitz -->", 1))
 
 
-SPELLINGS = (
-    Spelling("one-line", "on one line", _on_one_line),
-    Spelling(
-        "single-quotes",
-        "with single quotes around attributes",
-        lambda frame: _ATTRIBUTE.sub(rb"='\1'", frame),
-    ),
-    Spelling("comment", "with a comment in it", _with_comment),
-    Spelling(
-        "declaration", "with an XML declaration before it", lambda frame: b'<?xml version="1.0"?>' + frame
-    ),
-    Spelling(
-        "empty-tag",
-        "with an empty element as one tag",
-        lambda frame: frame.replace(b"<card></card>", b"<card/>"),
-    ),
-)
+def with_declaration(frame: bytes) -> bytes:
+    """Put an XML declaration before the element."""
+    return b'<?xml version="1.0"?>' + frame
+
+
+def with_empty_tag(frame: bytes) -> bytes:
+    """Write an empty element as one tag."""
+    return frame.replace(b"<card></card>", b"<card/>")
 
 
 def _hand(at: Situation) -> Mapping[str, Any]:
@@ -376,7 +232,7 @@ def _changed_side(won: list[Any], lost: list[Any]) -> tuple[list[Any], list[Any]
     return (rest, sides) if many is won else (sides, rest)
 
 
-RULE_VIOLATIONS = (
+VIOLATIONS = (
     RuleViolation("wrong-answer/bid", "licite", "server", _answer(was=("YES", "NO"), then="B127")),
     RuleViolation("wrong-answer/no-bid", "licite", "server", _answer(was=LADDER, then="YES")),
     RuleViolation("bid-not-higher", "licite", "server", _lower_bid),
@@ -408,31 +264,4 @@ RULE_VIOLATIONS = (
     RuleViolation("money", "result", "client", _outcome(_richer)),
     RuleViolation("wrong-party", "result", "client", _outcome(_changed_side)),
     RuleViolation("told-otherwise/result", "result", "client", _other_word("licite", "B127", "127")),
-)
-
-CONFORMANCE = Conformance(
-    expectations=Expectations(
-        EXPECTATIONS,
-        SPELLINGS,
-        RULE_VIOLATIONS,
-        broken_by={
-            "unasked": "licite/early gametype/early flek/early playcard/early",
-            "unknown-group": "newgroup.accept/id/nobodys-group",
-            "dealt-twice": "dial.cards/twice",
-            "renonc/unsure": "playcard/rule/renonc",
-            "played-twice": "playcard.info/twice",
-        },
-        spares_others=False,
-        # 4 ABORT: the others are sent a message about a player that has left.
-        awaited_messages="licite gametype flek playcard",
-        unreachable={
-            "wrong-player": "the talon is sent to its client, so it cannot go to another one",
-            "wrong-result": "it needs a game without trumps, which the simulated players do not choose",
-            "tricks-missing": "it is no violation: messages are missing",
-            "wrong-server": "it needs two servers, and a probe connects to only one",
-        },
-    ),
-    bot=CgmlBot,
-    simulated_server=CgmlServer,
-    seats=3,
 )

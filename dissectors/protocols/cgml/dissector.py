@@ -20,7 +20,6 @@ from kiebitz.dissectors.protocols.cgml.player_names import player_names
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
 
 
@@ -80,12 +79,6 @@ class CgmlPresentation(Presentation):
         return template
 
 
-def _conformance() -> Conformance:
-    from kiebitz.dissectors.protocols.cgml.conformance import CONFORMANCE
-
-    return CONFORMANCE
-
-
 class Cgml(Dissector):
     """The dissector for CGML: mariáš for three, with a login server and game servers."""
 
@@ -112,5 +105,4 @@ CGML = Cgml(
         # A client uses its player's number on all connections, one for each group.
         same_player="number",
     ),
-    conformance=_conformance,
 )

@@ -17,7 +17,6 @@ from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
 
 
@@ -40,12 +39,6 @@ class MaexchenPresentation(Presentation):
         return super().template(event)
 
 
-def _conformance() -> Conformance:
-    from kiebitz.dissectors.protocols.maexchen.conformance import CONFORMANCE
-
-    return CONFORMANCE
-
-
 MAEXCHEN = Dissector(
     **assembly_of(__package__),
     grammar=GRAMMAR,
@@ -58,5 +51,4 @@ MAEXCHEN = Dissector(
         # The server refuses a name that another IP address has.
         same_player="address",
     ),
-    conformance=_conformance,
 )

@@ -1,119 +1,22 @@
-"""Okey's expected reactions to unusual messages, and ways to break its rules."""
+"""Spellings of Okey for `kiebitz probe`, and ways to break its rules."""
 
 from __future__ import annotations
 
-from kiebitz.dissectors.conformance.conformance import Conformance
-from kiebitz.dissectors.conformance.expectations import (
-    Expectation,
-    Expectations,
-    Fields,
-    NotApplicable,
-    Refusal,
-    RuleViolation,
-    Situation,
-    Spelling,
-)
+from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
 from kiebitz.dissectors.model import DIRECTIONS
-from kiebitz.dissectors.protocols.okey.bot import OkeyBot
 from kiebitz.dissectors.protocols.okey.codec import CODEC
-from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, WORDS
-from kiebitz.dissectors.protocols.okey.simulated_server import OkeyServer
+from kiebitz.dissectors.protocols.okey.grammar import WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_joker, tiles
 
-_FORM = "Einige Eigenheiten unseres Protokolls"
-_NO_TILE = (Refusal("+DRAW", "tile", None),)
-_NOT_VALID = (Refusal("+PUTT", "valid", False),)
-_SECOND_DRAW = (
-    "Ist der spieler nicht an der Reihe, oder probiert er ein zweites Mal, zu ziehen, so wird eine leere "
-    "String als `<tile>` geschickt."
-)
-_VALID = (
-    "Zudem wird vom Server mit der Flag `<valid>` mitgeteilt, ob die Konfiguration und der Spielzug gültig "
-    "ist."
-)
-_UNIQUE = (
-    "in diesem Beispiel gibt es schon einen Spieler auf dem Server mit dem Namen ``Istref``, also wird ein "
-    "Einzigartiger generiert"
-)
 
-EXPECTATIONS = (
-    Expectation("LOGI/nickname/others-name", "server", "must", ("answers",), "Login", _UNIQUE),
-    Expectation(
-        "NAME/nickname/others-name",
-        "server",
-        "must",
-        ("answers",),
-        "Namensänderung",
-        "Dieser Command funktioniert gleich wie der ``LOGI``-Command.",
-    ),
-    Expectation(
-        "JLOB/n/nobodys-lobby",
-        "server",
-        "must",
-        ("answers",),
-        "Lobbyauswahl",
-        "Gibt es keine Lobby mit der Lobbynummer ``<n>``, so wird eine neue erstellt.",
-    ),
-    Expectation(
-        "DRAW/twice DRAW/from-other PUTT/rule/must-put",
-        "server",
-        "must",
-        ("refuses",),
-        "Tile ziehen",
-        _SECOND_DRAW,
-        _NO_TILE,
-    ),
-    # Any joker may be meant, but the server must report whether the move is valid.
-    Expectation(
-        "PUTT/rule/joker-colour",
-        "server",
-        "must",
-        ("answers", "refuses"),
-        "Stein ablegen",
-        _VALID,
-        _NOT_VALID,
-    ),
-    Expectation(
-        "PUTT/rule/* DRAW/rule/must-draw",
-        "server",
-        "must",
-        ("refuses",),
-        "Stein ablegen",
-        _VALID,
-        _NOT_VALID,
-    ),
-    Expectation(
-        "CATC.w/whisperrecipient/nobodys-name",
-        "server",
-        "must",
-        ("refuses",),
-        "Chat-Nachricht senden (Client)",
-        "dann bekommt sie zusätzlich noch eine flag `<nicknameexists>` (entweder `t` oder `f`), welche "
-        "angibt, ob der spezifizierte Nickname existiert.",
-        (Refusal("+CATC", "nicknameexists", False),),
-    ),
-    # A peer that keeps pinging has exchanged something, so this is merely a recommendation.
-    *(
-        Expectation(
-            "silence",
-            role,
-            "should",
-            ("closes",),
-            "Ping",
-            "Falls 15 Sekunden lang keine Nachricht über das Socket ausgetauscht wird, wird die Verbindung "
-            "beendet.",
-        )
-        for role in ("server", "client")
-    ),
-)
-
-
-def _with_debug_message(frame: bytes) -> bytes:
+def with_debug_message(frame: bytes) -> bytes:
+    """Add a debug message."""
     body = frame.rstrip(b"\r\n")
     return body + b" Kiebitz" + frame[len(body) :]
 
 
-def _in_percent(frame: bytes) -> bytes:
+def in_percent(frame: bytes) -> bytes:
+    """Pad quoted arguments with %."""
     for direction in DIRECTIONS:
         decoded = CODEC.decode(frame, direction)
         if decoded.row is not None and decoded.valid:
@@ -121,27 +24,13 @@ def _in_percent(frame: bytes) -> bytes:
     return frame
 
 
-def _quoted(frame: bytes) -> bytes:
+def quoted(frame: bytes) -> bytes:
     """Put the first argument in quotation marks where it needs none."""
     name, blank, rest = frame.partition(b" ")
     first, _, others = rest.partition(b" ")
     if not blank or first[:1] == b'"' or first.endswith(b"\n"):
         return frame
     return b'%b "%b " %b' % (name, first, others)
-
-
-SPELLINGS = (
-    Spelling(
-        "debug-message",
-        "with a debug message at its end, which every request may have",
-        _with_debug_message,
-        "must",
-        _FORM,
-        "```<commandname> <arg_1> <arg_2> ... [<optionalarg_1> ...] [<debugmessage>]```",
-    ),
-    Spelling("quoted", "with quotation marks where none are needed", _quoted),
-    Spelling("percent", "padded with % in place of a blank, as the latest dialect writes it", _in_percent),
-)
 
 
 def _deck(at: Situation) -> list[str]:
@@ -206,7 +95,7 @@ def _other_tile(fields: Fields, at: Situation) -> Fields:
     return {"tile": "13:RED" if fields["tile"] != "13:RED" else "12:RED"}
 
 
-RULE_VIOLATIONS = (
+VIOLATIONS = (
     RuleViolation("no-game", "REDY", "server", _drawn_from_the_pile, sends="DRAW"),
     RuleViolation("after-end", "LOGO", "server", _drawn_too_late, sends="DRAW"),
     RuleViolation("must-draw", "DRAW", "server", _put_undrawn, sends="PUTT"),
@@ -229,39 +118,4 @@ RULE_VIOLATIONS = (
     RuleViolation("wrong-deal/tile", "STRT", "client", _thrice),
     RuleViolation("other-tile", "+DRAW", "client", _other_tile),
     RuleViolation("no-win", "+PUTT", "client", lambda fields, at: {"valid": True, "won": True}),
-)
-
-_SILENCE_S = 15.0
-"""Maximum silence of a connection in seconds (Ping); real servers do not enforce it."""
-
-CONFORMANCE = Conformance(
-    expectations=Expectations(
-        EXPECTATIONS,
-        SPELLINGS,
-        RULE_VIOLATIONS,
-        broken_by={
-            "outside-lobby": "REDY/first DRAW/first PUTT/first WINC/first",
-            "outside-lobby/chat": "CATC.b+l/first",
-            "not-your-turn": "DRAW/from-other PUTT/from-other",
-            "must-draw/turn": "PUTT/from-other",
-            "unasked": "+JLOB/twice +DRAW/twice +PUTT/twice",
-            "unasked/acknowledged": "+STRT/twice +PWIN/twice +EMPT/twice",
-            "not-held/none": "PUTT/tile/empty",
-        },
-        unreachable={
-            "wrong-deal/second": "only other players' decks show it, which no client knows",
-            "wrong-deal/pack": "only other players' decks show it, which no client knows",
-            "no-win/announced": "only other players' decks show it, which no client knows",
-            "other-winner": "it shows only in comparison with another player's messages",
-            "tiles-missing": "it is no violation: no client knows other players' decks",
-            "draws-missing": "it is no violation: a game may end early",
-        },
-        awaited_messages="DRAW PUTT",
-        silence_s=_SILENCE_S,
-    ),
-    bot=OkeyBot,
-    simulated_server=OkeyServer,
-    seats=4,
-    # A held message delays all that follow it, pings included.
-    timeouts=dict.fromkeys((row.name for row in GRAMMAR.rows), _SILENCE_S),
 )

@@ -19,7 +19,6 @@ from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, stack_words, tile_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
 
 _LEAVES = {
@@ -87,12 +86,6 @@ class OkeyPresentation(Presentation):
         return super().words(value)
 
 
-def _conformance() -> Conformance:
-    from kiebitz.dissectors.protocols.okey.conformance import CONFORMANCE
-
-    return CONFORMANCE
-
-
 class OkeyIdentity(Identity):
     """Identity in Okey; a rejected put is reported to its player only."""
 
@@ -132,5 +125,4 @@ OKEY = Okey(
         # What is unknown follows from all connections.
         hidden_state=[("games", None, "unknown")],
     ),
-    conformance=_conformance,
 )

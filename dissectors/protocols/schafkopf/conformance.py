@@ -1,86 +1,28 @@
-"""Schafkopf's expected reactions to unusual messages, and ways to break its rules.
-
-The specification is merely a grammar: it lists the Pakete, and does not say how to react to any other. So
-only what its productions allow is required.
-"""
+"""Spellings of Schafkopf for `kiebitz probe`, and ways to break its rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kiebitz.dissectors.conformance.conformance import Conformance
-from kiebitz.dissectors.conformance.expectations import (
-    ROLES,
-    Expectation,
-    Expectations,
-    Fields,
-    NotApplicable,
-    RuleViolation,
-    Situation,
-    Spelling,
-)
-from kiebitz.dissectors.protocols.schafkopf.bot import SchafkopfBot
+from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK, SEATS, mode
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY, LOST, TWICE_ENCODED
-from kiebitz.dissectors.protocols.schafkopf.simulated_server import SchafkopfServer
-
-_STRING = "String = {Zeichen}; Zeichen = UTF_8"
-_ANY_TEXT = "{0}/empty {0}/too-long {0}/outside-ascii"
-
-EXPECTATIONS = (
-    # After this message neither side sends anything.
-    *(
-        Expectation(
-            "BEENDEN/whole BEENDEN/bytewise BEENDEN/in-two BEENDEN/slowly BEENDEN/joined BEENDEN/spelling/*",
-            role,
-            "must",
-            ("answers", "ignores", "closes"),
-            "Daten",
-            '| "!BEENDEN";',
-        )
-        for role in ROLES
-    ),
-    Expectation(
-        _ANY_TEXT.format("NAME/name"), "server", "must", ("answers",), "Server-seitig: String", _STRING
-    ),
-    Expectation(
-        f"{_ANY_TEXT.format('NAME/name')} {_ANY_TEXT.format('MITSPIELER/namen')}",
-        "client",
-        "must",
-        ("answers",),
-        "Client-seitig: String",
-        _STRING,
-    ),
-)
 
 
-def _spelt(section: bytes) -> Callable[[bytes], bytes]:
-    return lambda frame: frame.replace(EMPTY.encode(), section)
+def in_windows_1252(frame: bytes) -> bytes:
+    """Write each § in Windows-1252."""
+    return frame.replace(EMPTY.encode(), b"\xa7")
 
 
-def _with_surplus(frame: bytes) -> bytes:
+def twice_encoded(frame: bytes) -> bytes:
+    """Encode each § twice."""
+    return frame.replace(EMPTY.encode(), TWICE_ENCODED.encode())
+
+
+def with_surplus(frame: bytes) -> bytes:
+    """Add a line at the end."""
     return frame.replace(b"!END", b"Kiebitz\n!END")
 
-
-_WITH_CARDS = "MODEL KARTE HOCHZEIT* NAME"
-
-SPELLINGS = (
-    Spelling(
-        "windows",
-        f"with {EMPTY} in Windows-1252, as the oldest release writes it",
-        _spelt(b"\xa7"),
-        messages=_WITH_CARDS,
-    ),
-    Spelling(
-        "twice-encoded", f"with {EMPTY} encoded twice", _spelt(TWICE_ENCODED.encode()), messages=_WITH_CARDS
-    ),
-    Spelling(
-        "surplus-line",
-        "with an extra line before !END, which real peers ignore",
-        _with_surplus,
-        messages="[!M]* MITSPIELER MODUS",
-    ),
-)
 
 # Messages of a client. Its MODEL shows the cards after its move.
 
@@ -252,7 +194,7 @@ def _other_answers(name: str) -> Callable[[Fields, Situation], Fields]:
     return lambda fields, at: {name: ["NEIN" if each == "JA" else "JA" for each in fields[name]]}
 
 
-RULE_VIOLATIONS = (
+VIOLATIONS = (
     RuleViolation(
         "wrong-answer", "ERSTE3", "server", lambda fields, at: {"kontra": fields["klopft"]}, sends="KONTRA"
     ),
@@ -280,34 +222,4 @@ RULE_VIOLATIONS = (
     RuleViolation("wrong-player", "SIEGER", "client", _next_seat("spieler")),
     RuleViolation("wrong-partner", "SIEGER", "client", _next_seat("mitspieler")),
     RuleViolation("wrong-winner", "SIEGER", "client", _other_way),
-)
-
-CONFORMANCE = Conformance(
-    expectations=Expectations(
-        EXPECTATIONS,
-        SPELLINGS,
-        RULE_VIOLATIONS,
-        broken_by={
-            "out-of-order": "SPIELT/early GEKLOPFT/early BESTESSPIEL/early",
-            "out-of-turn": "MODEL/from-other",
-            "answered-twice": "ERSTE3/twice SPIELSTDU/twice KONTRA/twice",
-            "unasked": "ERSTE3/early SPIELSTDU/early KONTRA/early",
-            "not-in-hand/laid": "MODEL/rule/not-in-hand",
-            "hand-changed/dealt": "MODEL/rule/hand-changed",
-            "hand-changed/back": "MODEL/rule/card-twice/played",
-            "card-twice/held": "MODEL/rule/table-changed/seat",
-            "not-in-hand/shown": "MODEL/rule/table-changed/seat",
-            "wrong-player/refused": "SIEGER/rule/wrong-player",
-        },
-        unreachable={
-            "told-otherwise": "it shows only in comparison with another player's messages",
-            "wrong-account": "it needs a second round after a whole one",
-            "tricks-missing": "it is no violation: messages are missing",
-            "suit-not-followed/earlier": "it shows only later, after the rule was broken",
-        },
-        awaited_messages="ERSTE3 SPIELSTDU KARTE HOCHZEIT KONTRA MODEL",
-    ),
-    bot=SchafkopfBot,
-    simulated_server=SchafkopfServer,
-    seats=4,
 )

@@ -17,7 +17,6 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, packet_forms
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.conformance import Conformance
     from kiebitz.dissectors.game.view import Scene, View
 
 _ANSWERS = {
@@ -67,12 +66,6 @@ def _framer(direction: Direction) -> PacketFramer:
     return PacketFramer(direction, _FORMS[direction])
 
 
-def _conformance() -> Conformance:
-    from kiebitz.dissectors.protocols.schafkopf.conformance import CONFORMANCE
-
-    return CONFORMANCE
-
-
 class Schafkopf(Dissector):
     """The Bavarian card game, with the short pack."""
 
@@ -99,5 +92,4 @@ SCHAFKOPF = Schafkopf(
         # The server tells each player its own account only.
         hidden_state=[("accounts", OTHERS)],
     ),
-    conformance=_conformance,
 )

@@ -513,6 +513,37 @@ MISTAKES = {
             "reader": ('counts = "p.a:B"', 15, '"p.a:B"', "no event p.a:B"),
         }.items()
     },
+    # Expectations.
+    **{
+        name: (f"{MESSAGES}[quotes]\nq = ''\n[expectations]\na = {{ {entry} }}\n", place, marked, message)
+        for name, (entry, place, marked, message) in {
+            "role": ('reaction = "ignores"', "8:1", "a", "an expectation is about servers or clients"),
+            "level": ('server = "may", reaction = "ignores"', "8:16", '"may"', '"should" or'),
+            "reaction": ('server = "must", reaction = "no"', "8:35", '"no"', 'or "closes"'),
+            "refusal": ('server = "must", reaction = "refuses"', "8:35", '"refuses"', "refuses needs as"),
+            "refusing message": (
+                'server = "must", reaction = "refuses", as = "JOINED"',
+                "8:51",
+                '"JOINED"',
+                "no message JOINED of a server",
+            ),
+            "refusing field": (
+                'server = "must", reaction = "refuses", as = ["ROLLED pip=1"]',
+                "8:52",
+                '"ROLLED pip=1"',
+                "ROLLED has no field pip: did you mean pips?",
+            ),
+            "quote of none": (
+                'server = "must", reaction = "ignores", quote = "{qq}"',
+                "8:56",
+                "qq",
+                "mean q?",
+            ),
+        }.items()
+    },
+    "broken rule": (f'{MESSAGES}[probe.broken_by]\na = "JOIN/twice"\n', "6:1", "a", "no rule a"),
+    "awaited": (f'{MESSAGES}[probe]\nawaited = "JOI"\n', "6:11", '"JOI"', "did you mean JOIN?"),
+    "bot": (f'{MESSAGES}[probe]\nbot = "p.bot:Bot"\n', "6:1", "bot", "only the file of an installed package"),
     "queries": (
         f'{MESSAGES}[queries.a]\ntitle = "x"\nsql = "x"\n',
         "5:2",

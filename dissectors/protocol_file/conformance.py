@@ -1,0 +1,60 @@
+"""The conformance part of a protocol's file for `kiebitz probe`, with its parts in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Any
+
+from kiebitz.dissectors.conformance.conformance import Conformance
+from kiebitz.dissectors.conformance.expectations import Expectations, Spelling
+from kiebitz.dissectors.game.assembly import python_part
+from kiebitz.dissectors.grammar.table_file import table_document
+from kiebitz.dissectors.protocol_file.reading.probe_sections import probe_from
+from kiebitz.dissectors.protocol_file.specification import ProbeSpec
+
+
+def packaged_conformance(package: str, messages: Iterable[str]) -> Conformance:
+    """Return the conformance part in the file of a built-in protocol with these messages."""
+    document, _ = table_document(package)
+    return conformance_of(probe_from(document), messages, package)
+
+
+def conformance_of(probe: ProbeSpec, messages: Iterable[str], package: str = "") -> Conformance:
+    """Return the conformance part of a protocol with these messages."""
+
+    def part(name: str) -> Any:
+        return python_part(name, package) if name else None
+
+    return Conformance(
+        expectations=Expectations(
+            probe.expectations,
+            tuple(
+                Spelling(
+                    each.word,
+                    each.sentence,
+                    part(each.frame),
+                    each.level,
+                    each.clause,
+                    each.quote,
+                    each.messages,
+                )
+                for each in probe.spellings
+            ),
+            part(probe.violations) or (),
+            broken_by=probe.broken_by,
+            unreachable=probe.unreachable,
+            spares_others=probe.spares_others,
+            awaited_messages=" ".join(name.replace(" ", "_") for name in probe.awaited),
+            silence_s=probe.silence_s,
+        ),
+        bot=part(probe.bot),
+        simulated_server=part(probe.simulated_server),
+        seats=probe.seats,
+        timeouts={
+            message: seconds
+            for message in messages
+            for pattern, seconds in probe.timeouts.items()
+            if fnmatchcase(message, pattern)
+        },
+    )
