@@ -99,6 +99,9 @@ class FieldType(ABC):
     wrong_texts: Sequence[Wrong] = OF_ANY
     """Candidates for invalid texts; `decode` decides which of them are."""
 
+    occurs_once = False
+    """True if no value of a list occurs twice in it."""
+
     width: tuple[int, int | None] = (1, 1)
     """Least and greatest number of tokens of a message that a value takes; None: all that remain."""
 

@@ -275,7 +275,7 @@ class LayoutCodec(Codec):
 
     def sent_name(self, row: MessageType) -> str | int:
         """Return what stands for a message's name in its bytes."""
-        return self._sent_names[row.direction, row.name]
+        return self._sent_names.get((row.direction, row.name), row.name)
 
     def name_of(self, sent: Any, direction: Direction) -> str | None:
         """Return the message name for what was sent in its place, None if it is unknown."""

@@ -2,7 +2,49 @@
 
 from __future__ import annotations
 
+import re
+from functools import cached_property
+from itertools import count
+
 import msgspec
+
+_WORD = "\N{HORIZONTAL ELLIPSIS}"
+
+
+class Misprint(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=True):
+    """A misprint of the specification in a tag, and what is meant, in as many characters.
+
+    In both, an ellipsis is a word. Of what is `sent`, only the part in brackets is replaced; around it are
+    its neighbours, before it without words. `where` is its place in the specification.
+    """
+
+    name: str
+    sent: str
+    meant: str
+    where: str = ""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[bytes]:
+        """The pattern of the misprint; its words are its groups."""
+        before, wrong, after = (
+            re.escape(part).replace("\\ ", r"\s").replace(_WORD, r"(\w{1,64}+)")
+            for part in re.split(r"[\[\]]", self.sent)
+        )
+        return re.compile(f"(?<={before}){wrong}(?={after})".encode())
+
+    @cached_property
+    def repaired(self) -> bytes:
+        """The replacement of a match."""
+        numbers = count(1)
+        template = self.meant.replace("\\", r"\\")
+        return re.sub(_WORD, lambda _: rf"\g<{next(numbers)}>", template).encode()
+
+    @property
+    def is_repairable(self) -> bool:
+        """True if what is meant has as many bytes and words as what is sent."""
+        _, wrong, _ = re.split(r"[\[\]]", self.sent)
+        sizes = {(len(text.encode()), text.count(_WORD)) for text in (wrong, self.meant)}
+        return len(sizes) == 1
 
 
 class Lenient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -10,10 +52,11 @@ class Lenient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Attributes:
         surplus: Fields after the last one are ignored.
-        charset: Encoding of text that is not UTF-8: `windows-1252`.
+        charset: Encoding of text that is not UTF-8: `windows-1252`, or `iso-8859-2`.
         line_ends: CR, LF, or the end of the stream ends a line.
         control: What readers do with control characters in a client's message, in words.
         blanks: There may be several blanks between fields.
+        misprints: Misprints of the specification in tags.
     """
 
     surplus: bool = False
@@ -21,3 +64,4 @@ class Lenient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     line_ends: bool = False
     control: str = ""
     blanks: bool = False
+    misprints: tuple[Misprint, ...] = ()

@@ -15,6 +15,8 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Word
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, EventKind, Field, Grammar, MessageType, Rule
@@ -83,7 +85,7 @@ def grammar_from(
         events=[_event_kind(kind, **entry) for kind, entry in document["events"].items()],
         rules=reader.rules(),
         table_file=path,
-        lenient=Lenient(**document.get("lenient", {})),
+        lenient=msgspec.convert(document.get("lenient", {}), Lenient),
         **more,
     )
 

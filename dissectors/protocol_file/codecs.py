@@ -15,7 +15,7 @@ from kiebitz.dissectors.protocol_file.json_codec import FileJsonCodec
 from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
 from kiebitz.dissectors.protocol_file.specification import Framing, Specification
 from kiebitz.dissectors.protocol_file.struct_codec import StructCodec
-from kiebitz.dissectors.protocol_file.xml_codec import XmlFileCodec
+from kiebitz.dissectors.protocol_file.xml_codec import xml_codec
 from kiebitz.dissectors.websocket.codec import WebSocketCodec
 from kiebitz.dissectors.websocket.frames import BINARY, TEXT
 
@@ -37,7 +37,7 @@ _CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {
     "delimited": _text_codec,
     "pairs": PairsCodec,
     "json": FileJsonCodec,
-    "xml": XmlFileCodec,
+    "xml": xml_codec,
     "struct": StructCodec,
 }
 

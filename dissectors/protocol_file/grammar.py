@@ -18,7 +18,6 @@ from kiebitz.dissectors.grammar.grammar import (
     Rule,
 )
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
-from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.protocol_file.composed import expressions_in
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
 from kiebitz.dissectors.protocol_file.field_types import field_type
@@ -33,7 +32,7 @@ from kiebitz.dissectors.protocol_file.specification import (
 )
 from kiebitz.dissectors.protocol_file.templates import word_of
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
-from kiebitz.dissectors.protocol_file.xml_codec import shape_of
+from kiebitz.dissectors.protocol_file.xml_codec import document_rows, element_row
 from kiebitz.dissectors.websocket.control import ROWS as WEBSOCKET_ROWS
 
 _PLAYER = identifier_kind(PLAYER)
@@ -56,7 +55,9 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
         | ({ROOMS: room} if (room := _room_kind(specification, kinds)) is not None else {}),
         lenient=specification.lenient,
         more_words=filter(None, _more_words(specification)),
-        transport_rows=WEBSOCKET_ROWS if specification.framing.kind == "websocket" else (),
+        transport_rows=WEBSOCKET_ROWS
+        if specification.framing.kind == "websocket"
+        else document_rows(specification),
     )
 
 
@@ -77,7 +78,7 @@ def _row(row: MessageSpec, specification: Specification) -> MessageType:
     if specification.format.kind == "json":
         make = partial(JsonRow, form="value" if has_value(row, specification) else "object")
     elif specification.format.kind == "xml":
-        make = partial(ElementType, shape=shape_of(row.fields, specification.format))
+        make = partial(element_row, row, specification.format)
     return make(
         row.name,
         row.direction,

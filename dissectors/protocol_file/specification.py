@@ -29,7 +29,7 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
         kind: `lines` end with LF or CR LF; a `delimiter` ends in `end`; a `block` is lines up to a line that
             is `end`; `length` has a prefix; `json` is concatenated values; `xml` is concatenated elements;
             `websocket` has a message in each message of RFC 6455.
-        end: The bytes after a frame, or the text of a block's last line.
+        end: The bytes after a frame, or the text of a block's last line; in XML, an empty line or nothing.
         prefix: Type of the length prefix.
         order: Byte order of the prefix.
         inclusive: True if the length counts the prefix, too.
@@ -49,8 +49,9 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         kind: `words` are separated by blanks; `delimited` by `delimiter`; `pairs` are `key=value`; `json`,
             `xml`; `struct` is binary.
         name: Path of the message's name: keys with dots (JSON, pairs), the type of the code (struct), or
-            `first`, the first word. In XML: `tag`, or `@attribute`. In JSON, `*`: the object's only key; its
-            value is the object with the fields, or any other value as the field `value`.
+            `first`, the first word. In XML: `tag`, `@attribute`, or `element/@attribute`. In JSON, `*`: the
+            object's only key; its value is the object with the fields, or any other value as the field
+            `value`.
         fields: Path of the object that has the fields; empty if it is the message itself.
         delimiter: Text between fields, or between pairs.
         assign: Text between key and value of a pair.
@@ -59,6 +60,10 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         line_end: Text that the encoder appends to a message.
         order: Byte order of numbers.
         encoding: Encoding of text.
+        envelope: Name of an XML element around messages; empty if there is none.
+        stays_open: True if it is around all messages of a direction.
+        outer: Its attributes that are fields of the message.
+        is_strict: True if an XML message has only what its row says, where that says it.
     """
 
     kind: FormatKind = "words"
@@ -71,6 +76,10 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     line_end: str = ""
     order: ByteOrder = "big"
     encoding: TextEncoding = "utf-8"
+    envelope: str = ""
+    stays_open: bool = False
+    outer: tuple[FieldSpec, ...] = ()
+    is_strict: bool = False
 
 
 # Types of fields.
@@ -164,6 +173,7 @@ class FieldSpec(msgspec.Struct, frozen=True):
     """A field of a message; `title` is its type as written in the file.
 
     A `generated` value differs in every game, such as a token. An `optional` field may be absent.
+    `is_attribute` is true of an attribute of an XML element.
     """
 
     name: str
@@ -171,6 +181,7 @@ class FieldSpec(msgspec.Struct, frozen=True):
     title: str
     optional: bool = False
     generated: bool = False
+    is_attribute: bool = False
 
 
 class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,6 +197,7 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
         clause: Clause of the specification.
         dialect: Difference from the specification.
         descriptions: Meanings of fields.
+        repeats: True if another message may follow without the empty line after it.
     """
 
     name: str
@@ -200,6 +212,7 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
     clause: str | None = None
     dialect: str | None = None
     descriptions: Mapping[str, str] = {}
+    repeats: bool = False
 
 
 class ReferenceSpec(msgspec.Struct, frozen=True):

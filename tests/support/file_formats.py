@@ -34,6 +34,7 @@ FRAMINGS = {
     "varint-inclusive": 'framing = "length"\nprefix = "varint"\ninclusive = true',
     "json": 'framing = "json"',
     "xml": 'framing = "xml"',
+    "xml-lines": 'framing = "xml"\nend = "\\r\\n\\r\\n"',
     "websocket": 'framing = "websocket"',
 }
 
@@ -50,6 +51,8 @@ FORMATS = {
     "json-key": 'format = "json"\nname = "*"',
     "xml": 'format = "xml"',
     "xml-attribute": 'format = "xml"\nname = "@type"',
+    "xml-strict": 'format = "xml"\nstrict = true\nenvelope = "game @version?=0..9"',
+    "xml-root": 'format = "xml"\nroot = "game @version?=0..9"',
     "latin": 'format = "delimited"\ndelimiter = ";"\nencoding = "latin-1"',
     "struct": 'format = "struct"',
     "struct-little": 'format = "struct"\nname = "u16"\norder = "little"',
@@ -72,6 +75,8 @@ PAIRS = [
     *((framing, each) for each in ("json-body", "json-key") for framing in ("lines", "json")),
     *((framing, "xml") for framing in ("lines", "xml", "bars", "u32-inclusive", "dot")),
     ("xml", "xml-attribute"),
+    ("xml", "xml-root"),
+    *((framing, "xml-strict") for framing in ("lines", "xml", "xml-lines", "u32-inclusive")),
     *((framing, "struct") for framing in ("datagrams", "u8", "u16-little", "u64", "varint-inclusive")),
     ("u32-inclusive", "struct-little"),
     *(("websocket", each) for each in ("json", "words", "pairs", "xml", "struct")),
@@ -87,6 +92,8 @@ USUAL = [
     ("json", "json"),
     ("lines", "json-body"),
     ("xml", "xml"),
+    ("xml", "xml-root"),
+    ("xml-lines", "xml-strict"),
     ("u16-little", "struct"),
     ("websocket", "json"),
 ]

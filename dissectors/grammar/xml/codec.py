@@ -8,7 +8,7 @@ costs nothing for valid messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,7 @@ import msgspec
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
+from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -51,13 +52,22 @@ from kiebitz.dissectors.grammar.xml.markup import (
     escaped,
     tags,
 )
-from kiebitz.dissectors.grammar.xml.notes import FOLLOWED, MISPRINT, XmlFormat, characters, repaired
+from kiebitz.dissectors.grammar.xml.notes import (
+    FOLLOWED,
+    MISPRINT,
+    XmlFormat,
+    in_second_charset,
+    repaired,
+)
 from kiebitz.dissectors.grammar.xml.shapes import (
     MAX_DEPTH,
+    TEXT,
     Compound,
     ElementType,
     InvalidElement,
     OpenReading,
+    Shape,
+    decoded,
     element_xml,
     open_xml,
     read,
@@ -77,6 +87,12 @@ _OF_SEVERAL = ("missing-attribute", "missing-element", "missing-field", "too-man
 """The codes of diagnostics in which each part by itself is valid."""
 _CHARACTER = re.compile("&[^;]{1,9};|.", re.DOTALL)
 _NAMED = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
+
+_LIMITS: Mapping[str, Callable[[XmlFormat], object]] = {
+    "misprints in the markup are errors, though Kiebitz reads some of them": lambda of: of.misprints,
+    "an envelope around several messages, or without its end, is not checked": lambda of: of.envelope,
+}
+"""What dissectors for Wireshark do not do, and the formats that it concerns."""
 
 
 class _DocumentType(Exception):
@@ -132,14 +148,12 @@ class XmlCodec(LayoutCodec):
         grammar: Grammar,
         envelope: Envelope,
         of: XmlFormat,
-        *,
-        repeated: Sequence[str] = (),
         **more: Any,
     ) -> None:
         super().__init__(grammar, envelope, **more)
         self.format = of
         self.framing = framing_of(grammar.rows, of)
-        self._repeated = repeated
+        repeated = {row.name: None for row in grammar.rows if isinstance(row, ElementType) and row.repeats}
         names = ", ".join(f"<{name}>" for name in repeated)
         self._following = f"; only {names} may repeat" if names else ""
         self._opening = f"<{of.envelope}"
@@ -158,11 +172,18 @@ class XmlCodec(LayoutCodec):
         )
         self._end = re.compile(rf"</{name}[{BLANK_TEXT}]*+>[{BLANK_TEXT}]*+\Z")
 
-        @lru_cache(maxsize=64)
-        def version_of(attributes: str) -> str | None:
-            return fromstring(f"<x{attributes}/>").get(of.version.name if of.version is not None else "")
+        self._document = {row.direction: row for row in grammar.transport_rows if row.name == of.envelope}
 
-        self._version_of = version_of
+        @lru_cache(maxsize=64)
+        def outer_fields(attributes: str) -> Mapping[str, Any]:
+            sent = fromstring(f"<x{attributes}/>").attrib
+            return {
+                field.name: decoded(field, sent[field.name], f"={field.name}")
+                for field in of.outer
+                if field.name in sent
+            }
+
+        self._outer_fields = outer_fields
 
     # Decoding.
 
@@ -188,7 +209,12 @@ class XmlCodec(LayoutCodec):
 
     def characters(self, frame: bytes) -> tuple[str, Violation | None]:
         """Return a frame's text, with a note or an error on its charset."""
-        return characters(frame, self.format.charset)
+        try:
+            return frame.decode(self.encoding), None
+        except UnicodeDecodeError as error:
+            if self.format.charset:
+                return in_second_charset(frame, error, self.format.charset)
+            return "", self.not_text(frame, error, 0)
 
     def _decode(self, frame: bytes, direction: Direction) -> Decoded:
         of = self.format
@@ -224,7 +250,7 @@ class XmlCodec(LayoutCodec):
 
     def _read(self, frame: bytes, text: str, direction: Direction, notes: list[Violation]) -> Decoded:
         of = self.format
-        version: str | None = None
+        outer: Mapping[str, Any] = {}
         body = text.strip(BLANK_TEXT)
         opened = closed = None
         if body.startswith(("<?", "<!")):
@@ -242,18 +268,23 @@ class XmlCodec(LayoutCodec):
             violation = _too_deep(frame)
             if violation is not None:
                 return unreadable(violation)
+        if of.envelope and not body and of.stays_open and (opened or closed):
+            return Decoded(self._document[direction], {}, "{}", True, tuple(notes))
         if opened is not None and (not body or body.startswith(self._opening)):
-            return unreadable(layout_notes.envelope_error(frame, of.envelope))
+            return unreadable(layout_notes.envelope_error(frame, of.around))
         try:
             if opened is not None:
-                version = self._version_of(opened[1] or "")
+                outer = self._outer_fields(opened[1] or "")
             element = parse(body)
+        except InvalidElement as error:
+            place = layout_notes.outer_place(frame, error.part[1:])
+            return unreadable(error_at(error.code, str(error), place, error.expected))
         except ParseError:
             return self._mended(frame, direction, notes)
         except _DocumentType:
             return unreadable(document_type_error(frame, is_sure=True) or first_error(frame, of))
         return self._message(
-            frame, element, version, direction, notes, (opened is not None, closed is not None)
+            frame, element, outer, direction, notes, (opened is not None, closed is not None)
         )
 
     def _mended(self, frame: bytes, direction: Direction, notes: list[Violation]) -> Decoded:
@@ -270,13 +301,13 @@ class XmlCodec(LayoutCodec):
         self,
         frame: bytes,
         element: Element,
-        version: str | None,
+        outer: Mapping[str, Any],
         direction: Direction,
         notes: list[Violation],
         envelope: tuple[bool, bool],
     ) -> Decoded:
         of = self.format
-        sent = element.tag if of.mark is None else element.get(of.mark)
+        sent = element.tag if of.mark is None else self._marked(element)[0]
         rows = self._rows.get((direction, sent or ""), ())
         if not rows and sent is not None and (name := self.name_of_text(sent, direction)) is not None:
             rows = self._rows.get((direction, str(self._sent_names[direction, name])), ())
@@ -288,62 +319,90 @@ class XmlCodec(LayoutCodec):
             rows = self._rows.get((direction, sent.lower()), ())
         if not rows:
             return unreadable(self.unknown_element(frame, element, sent, direction))
-        if rows[0].shape.anywhere is not None:
-            return self._open_message(frame, element, rows, notes)
         row = rows[0]
+        if row.shape.anywhere is not None:
+            return self._open_message(frame, element, rows, outer, notes)
         fields: dict[str, Any] = {}
         try:
-            row = self._row_of(rows, element, direction)
-            fields = read(row.shape, element, of.version)
+            row, fields = self._closed(rows, element, direction)
         except InvalidElement as error:
+            row = error.row or row
             # One diagnostic is enough.
             violation = lowered or self.invalid(frame, row, error)
             return Decoded(row, {}, "{}", False, (violation,))
         if of.blank_line:
-            following = None if row.name in self._repeated else self._following
-            framing = layout_notes.check_framing(frame, of.envelope, *envelope, following)
+            following = None if row.repeats else self._following
+            framing = layout_notes.check_framing(frame, of, *envelope, following)
             if framing is not None and framing.severity == "error":
                 return Decoded(row, {}, "{}", False, (framing,))
             if framing is not None:
                 notes.append(framing)
-        if of.version is not None:
-            name = of.version.name
-            if version is not None:
-                fields[name] = version
-            if of.versions and name in fields and fields[name] not in of.versions:
-                notes.append(layout_notes.unknown_version(frame, fields[name], of))
+        for field in of.outer:
+            if field.name in outer:
+                fields[field.name] = outer[field.name]
+            if field.name in fields and (remark := field.type.remark(str(fields[field.name]))) is not None:
+                notes.append(layout_notes.unusual(frame, field, remark))
         if lowered is not None:
             notes.append(lowered)
         return Decoded(row, fields, to_json(fields), True, tuple(notes))
 
-    def _row_of(self, rows: tuple[ElementType, ...], element: Element, direction: Direction) -> ElementType:
-        """Return the row of a message if several have its name. Raises InvalidElement."""
-        if rows[0].mark is None:
-            return rows[0]
+    def _marked(self, element: Element) -> tuple[str | None, tuple[int, ...]]:
+        """Return what is sent as a message's name, and the path of the element that has it."""
+        mark, path = self.format.mark, self.format.path
+        if not path:
+            return element.get(mark or ""), ()
+        for number, inner in enumerate(element):
+            if inner.tag == path[0]:
+                return inner.get(mark or ""), (number,)
+        return element.tag, ()
+
+    def _closed(
+        self, rows: tuple[ElementType, ...], element: Element, direction: Direction
+    ) -> tuple[ElementType, dict[str, Any]]:
+        """Return the row of a message, and its fields. Raises InvalidElement."""
+        wrong: InvalidElement | None = None
+        for row in rows:
+            if row.mark is None or element.get(row.mark[0]) == row.mark[1]:
+                try:
+                    return row, read(row.shape, element)
+                except InvalidElement as error:
+                    error.row = row
+                    wrong = wrong or error
+        raise wrong or self._unmarked(rows, element, direction)
+
+    def _unmarked(
+        self, rows: tuple[ElementType, ...], element: Element, direction: Direction
+    ) -> InvalidElement:
+        """Return the error of a message that has the mark of no row."""
+        assert rows[0].mark is not None
         attribute = rows[0].mark[0]
         value = element.get(attribute)
-        for row in rows:
-            if row.mark is not None and row.mark[1] == value:
-                return row
         words = [row.mark[1] for row in rows if row.mark is not None]
         expected = f'{attribute}="{"|".join(words)}"'
         if value is None:
-            raise InvalidElement("missing-attribute", f"<{element.tag}> has no {attribute}", expected)
+            return InvalidElement("missing-attribute", f"<{element.tag}> has no {attribute}", expected)
         others = self._rows.get((OPPOSITE[direction], element.tag), ())
         if any(row.mark == (attribute, value) for row in others):
             problem = f'{attribute}="{value}" is only sent by {sender_of(OPPOSITE[direction])}'
-            raise InvalidElement("wrong-direction", problem, expected)
+            return InvalidElement("wrong-direction", problem, expected)
         problem = f'{attribute}: "{value[:_MAX_QUOTED]}" is not known here'
         near = nearest_word(value, words)
-        raise InvalidElement("bad-field", with_suggestion(problem, near), expected, f"={attribute}")
+        return InvalidElement("bad-field", with_suggestion(problem, near), expected, f"={attribute}")
 
     def _open_message(
-        self, frame: bytes, element: Element, rows: tuple[ElementType, ...], notes: list[Violation]
+        self,
+        frame: bytes,
+        element: Element,
+        rows: tuple[ElementType, ...],
+        outer: Mapping[str, Any],
+        notes: list[Violation],
     ) -> Decoded:
         """Return the message of the first row that fits without other fields, else of the nearest one."""
         readings = []
+        mark, marked = (None, *self.format.path) if self.format.path else (self.format.mark, None)
         for row in rows:
-            reading = OpenReading(row.shape, element, self.format.mark)
+            reading = OpenReading(row.shape, element, mark, marked)
+            reading.fields |= outer
             if not reading.wrong and not reading.unknown:
                 return Decoded(row, reading.fields, to_json(reading.fields), True, tuple(notes))
             readings.append((row, reading))
@@ -365,7 +424,7 @@ class XmlCodec(LayoutCodec):
 
     def _place(self, frame: bytes, error: InvalidElement | None = None) -> Place:
         part, path = ("tag", ()) if error is None else (error.part, error.path)
-        place = location_of(frame, part, path, self.format.envelope)
+        place = location_of(frame, part, path, self.format.around)
         mismatch = None if error is None else error.mismatch
         if mismatch is not None and 0 < mismatch.end - mismatch.start < place[1]:
             # A part of a list or an object that is written as text.
@@ -376,7 +435,13 @@ class XmlCodec(LayoutCodec):
 
     def invalid(self, frame: bytes, row: ElementType, error: InvalidElement) -> Violation:
         """Return the error of a part that does not fit its row."""
-        return error_at(error.code, str(error), self._place(frame, error), error.expected, row.clause)
+        place = self._place(frame, error)
+        if row.shape.anywhere is None:
+            return error_at(error.code, str(error), place, error.expected, row.clause)
+        if error.code == "missing-field" and not error.path:
+            return self.missing_error(row, error.field, place)
+        problem = error.problem if error.mismatch is None else error.mismatch.problem
+        return self.field_error(row, error.field, Mismatch(0, 0, problem, error.expected, error.code), place)
 
     def unknown_field(self, frame: bytes, row: ElementType, name: str, error: InvalidElement) -> Violation:
         """Return the note on a part that no row of the message has."""
@@ -391,6 +456,8 @@ class XmlCodec(LayoutCodec):
         self, frame: bytes, element: Element, sent: str | None, direction: Direction
     ) -> Violation:
         """Return the error of a message whose name is not known."""
+        if not self.format.is_strict:
+            return self._unknown_name(frame, element, sent, direction)
         name = element.tag
         names = self.grammar.names(direction)
         text = f"<{name[:_MAX_QUOTED]}> is not a message that {sender_of(direction)} sends"
@@ -402,6 +469,21 @@ class XmlCodec(LayoutCodec):
         elif near is not None:
             text = with_suggestion(text, f"<{near}>")
         return error_at(code, text, self._place(frame), "one of " + ", ".join(names))
+
+    def _unknown_name(
+        self, frame: bytes, element: Element, sent: str | None, direction: Direction
+    ) -> Violation:
+        mark = self.format.mark
+        path = () if mark is None else self._marked(element)[1]
+        is_tag = mark is None or len(path) < len(self.format.path)
+        error = InvalidElement("", "", "", "name" if is_tag else f"={mark}")
+        error.path = path
+        if sent is None:
+            error.part = "tag"
+            return self.error(
+                "unknown-message", f"there is no attribute {mark}", self._place(frame, error), f"{mark}="
+            )
+        return self.unknown_message(sent, direction, self._place(frame, error))
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         if not self.format.blank_line:
@@ -460,7 +542,7 @@ class XmlCodec(LayoutCodec):
     def _begun(self, frame: bytes, direction: Direction, start: int, upto: int) -> ElementType | None:
         """Return the row of the message that begins a frame which is XML up to an offset."""
         for tag in tags(frame, start, upto):
-            if tag.kind in ("start", "empty") and tag.name != self.format.envelope:
+            if tag.kind in ("start", "empty") and tag.name != (self.format.around or None):
                 name = frame[tag.start + 1 : tag.start + 1 + len(tag.name)].decode("latin-1")
                 rows = self._rows.get((direction, name), self._rows.get((direction, tag.name), ()))
                 return next((row for row in rows if is_marked(frame, tag, row)), rows[0] if rows else None)
@@ -469,7 +551,7 @@ class XmlCodec(LayoutCodec):
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         place = super().text_place(frame, row, name)
         if place is None and isinstance(row, ElementType) and row.shape.text is not None:
-            root = tree(frame, self.format.envelope) if row.shape.text.name == name else None
+            root = tree(frame, self.format.around) if row.shape.text.name == name else None
             return None if root is None or root.tag.kind == "empty" else (root.tag.end, 0)
         is_empty = place is not None and place[1] and frame.endswith(b"/>", place[0], place[0] + place[1])
         return None if is_empty and place is not None and frame.startswith(b"<", place[0]) else place
@@ -488,18 +570,31 @@ class XmlCodec(LayoutCodec):
     def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
         assert isinstance(row, ElementType)
         of = self.format
+        if row is self._document.get(row.direction):
+            return f"</{of.envelope}>".encode()
         name = str(self.sent_name(row))
-        if row.shape.anywhere is not None:
-            tag, head = (name, "") if of.mark is None else ("message", f' {of.mark}="{escaped(name)}"')
-            return open_xml(tag, row.shape, fields, head).encode(self.encoding, "xmlcharrefreplace")
-        inner = dict(fields)
-        version = inner.pop(of.version.name, None) if of.version is not None else None
-        element = "".join(element_xml(name, row.shape, inner))
-        if version is not None and of.version is not None:
-            attribute = f'{of.version.name}="{as_xml(version)}"'
-            element = f"<{of.envelope} {attribute}>\r\n{element}\r\n</{of.envelope}>"
-        ending = "\r\n\r\n" if of.blank_line else ""
+        inner, indent = dict(fields), "\r\n" if of.blank_line else ""
+        outer = [(field, inner.pop(field.name)) for field in of.outer if field.name in inner]
+        if row.shape.anywhere is None:
+            element = "".join(element_xml(name, row.shape, inner, indent))
+        else:
+            element = self._open_element(name, row.shape, inner)
+        if outer:
+            attributes = "".join(
+                f' {field.name}="{as_xml(field.type.encode(value))}"' for field, value in outer
+            )
+            closing = "" if of.stays_open else f"{indent}</{of.envelope}>"
+            element = f"<{of.envelope}{attributes}>{indent}{element}{closing}"
+        ending = indent * 2
         return f"{element}{ending}".encode(self.encoding, "xmlcharrefreplace")
+
+    def _open_element(self, name: str, shape: Shape, fields: Mapping[str, Any]) -> str:
+        mark, path = self.format.mark, self.format.path
+        if mark is None or (path and path[0] not in (shape.anywhere or {})):
+            return open_xml(name, shape, fields)
+        if not path:
+            return open_xml("message", shape, fields, f' {mark}="{escaped(name)}"')
+        return open_xml("message", shape, {**fields, path[0]: {mark: name, **fields[path[0]]}})
 
     def write_part(self, frame: bytes, part: Part, value: Any) -> bytes:
         assert part.type is not None
@@ -529,35 +624,41 @@ class XmlCodec(LayoutCodec):
         return Codec.as_text(self, frame, row, field, content)
 
     def notation(self, row: MessageType) -> str:
-        if isinstance(row, ElementType) and row.mark is not None:
-            return f'<{row.name} {row.mark[0]}="{row.mark[1]}">'
-        return f"<{row.name}>"
+        sent, mark, path = str(self.sent_name(row)), self.format.mark, self.format.path
+        if self.format.is_strict:
+            assert isinstance(row, ElementType)
+            return f"<{sent}>" if row.mark is None else f'<{sent} {row.mark[0]}="{row.mark[1]}">'
+        names = [f' {field.name}="…"' for field in row.fields if field.name not in (TEXT, *path)]
+        if path and any(field.name == path[0] for field in row.fields):
+            return f'<…{"".join(names)}><{path[0]} {mark}="{sent}"/></…>'
+        head = sent if mark is None or path else f'… {mark}="{sent}"'
+        if any(field.name == TEXT for field in row.fields):
+            return f"<{head}{''.join(names)}>…</{head.split()[0]}>"
+        return f"<{head}{''.join(names)}/>"
 
     def wire_format(self) -> Mapping[str, Any]:
         of = self.format
+        described = super().wire_format()
+        framing = described["framing"] or {"kind": "xml", "skips_blanks": True}
+        framing = {**framing, "envelope": of.envelope or None, "stays_open": of.stays_open or None}
+        if framing["kind"] == "xml":
+            framing |= {"blank_line": of.blank_line or None, "roots": self.framing.wire_roots or None}
+        described = {**described, "framing": framing, "outer": [*map(wire_field, of.outer)]}
         if not of.is_strict:
-            return super().wire_format()
-        charset = [bytes([byte]).decode(of.charset or "latin-1") for byte in range(0x80, 0x100)]
-        return {
-            "kind": "cgml",
-            "framing": {
-                "kind": "xml",
-                "blank_line": of.blank_line,
-                "skips_blanks": True,
-                "envelope": of.envelope or None,
-                "roots": self.framing.wire_roots,
-            },
-            "version": None if of.version is None else wire_field(of.version),
-            "runtime": ("text_types", "json", "pairs", "xml", "cgml"),
-            "charset": charset,
-            "limits": (
-                "misprints in the markup are errors, though Kiebitz reads some of them",
-                "an envelope around several messages, or without its end, is not checked",
-            ),
+            return described
+        charset = (bytes([byte]).decode(of.charset, "replace") for byte in range(0x80, 0x100))
+        return described | {
+            "kind": "elements",
+            "charset": [*charset] if of.charset else None,
+            "limits": [limit for limit, is_used in _LIMITS.items() if is_used(of)],
         }
 
+    def wire_parts(self) -> Sequence[str]:
+        own = ("json", "pairs", "xml", "elements") if self.format.is_strict else ("json", "pairs", "xml")
+        return (*super().wire_parts(), *own)
+
     def wire_details(self) -> Mapping[str, Any]:
-        return {"kind": "xml", "attribute": self.format.mark}
+        return {"kind": "xml", "attribute": self.format.mark, "path": self.format.path or None}
 
     def wire_row(self, row: MessageType) -> Mapping[str, Any]:
         assert isinstance(row, ElementType)

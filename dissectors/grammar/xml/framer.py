@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -86,7 +86,8 @@ class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
         roots: All kinds of messages; none if their elements may have any names.
         mark: Without `roots`: the attribute that each of their elements has.
         inside: Without `roots`: names of elements inside messages; None if there may be any.
-        envelope: Name of an element around one or several messages; empty if there is none.
+        envelope: Name of an element around one or several messages, in lower case; empty if there is none.
+        stays_open: True if that is around all messages.
         blank_line: True if an empty line follows each message.
     """
 
@@ -94,6 +95,7 @@ class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     mark: str | None = None
     inside: frozenset[str] | None = None
     envelope: str = ""
+    stays_open: bool = False
     blank_line: bool = False
 
     @cached_property
@@ -180,7 +182,8 @@ class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
         whole = b"|".join(elements or [element(rb"[A-Za-z_][\w.:-]*+", b"")])
         if not self.blank_line:
             # Within an envelope, a message does not end with its element.
-            return re.compile(rb"%s(?:%s)" % (_BLANKS.pattern, rb"(?!)" if self.envelope else whole))
+            ends = not self.envelope or self.stays_open
+            return re.compile(rb"%s(?:%s)" % (_BLANKS.pattern, whole if ends else rb"(?!)"))
         envelope, end = b"", b""
         if self.envelope:
             name = re.escape(self.envelope.encode())
@@ -232,9 +235,9 @@ class XmlFramer(StructuredFramer):
         return bool(self._dropped or self._held.strip(BLANKS))
 
     def _whole(self, data: bytes) -> Sequence[int]:
-        if self._state != "before" or self._in_envelope:
-            return ()
         framing = self._framing
+        if self._state != "before" or (self._in_envelope and not framing.stays_open):
+            return ()
         ends = framing.ends(data)
         if not framing.roots:
             at = 0
@@ -415,8 +418,8 @@ class XmlFramer(StructuredFramer):
             # An unterminated comment.
             self._state = "broken"
         self._at = at + 1 if kind == "text" else end
-        is_whole = self._state == "after" and not self._framing.blank_line and not self._in_envelope
-        return end if is_whole else INCOMPLETE
+        is_whole = self._state == "after" and not self._framing.blank_line
+        return end if is_whole and (self._framing.stays_open or not self._in_envelope) else INCOMPLETE
 
     def _close(self, name: str) -> None:
         """Close the element of an end tag, with those in it that lack theirs; if there is none, the last."""
@@ -521,8 +524,15 @@ def framing_of(rows: Iterable[MessageType], of: XmlFormat) -> XmlFraming:
         branches = frozenset(name for name, is_branch in (names or {}).items() if is_branch)
         mark = None if row.mark is None else row.mark[0]
         roots.append(Root(row.name, mark, None if names is None else frozenset(names), branches))
+    around: dict[str, Any] = {
+        "envelope": of.around,
+        "stays_open": of.stays_open,
+        "blank_line": of.blank_line,
+    }
     if of.mark is None:
-        return XmlFraming(roots=tuple(roots), envelope=of.envelope, blank_line=of.blank_line)
+        return XmlFraming(roots=tuple(roots), **around)
+    if of.path:
+        return XmlFraming(**around)
     insides = [root.inside for root in roots]
     every = frozenset(name for names in insides for name in names or ())
-    return XmlFraming(mark=of.mark, inside=None if None in insides else every)
+    return XmlFraming(mark=of.mark, inside=None if None in insides else every, **around)

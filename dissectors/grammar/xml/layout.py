@@ -52,6 +52,10 @@ class LayoutBuilder:
         self._tags = [tag for tag in self._tags if tag.end <= end]
         self._number = 0
         self._parts: list[Part] = []
+        self._is_lowered = of.is_strict and all(
+            name == name.lower() for name in (row.name, *dict(row.shape.nested()))
+        )
+        """True if the specification has no capitals, so that those of a message have no meaning."""
         self._unknown: tuple[Kind, str] = ("unread", _UNKNOWN)
         if row.shape.anywhere is not None:
             self._unknown = ("ignored", UNKNOWN_FIELD)
@@ -63,10 +67,10 @@ class LayoutBuilder:
     def parts(self) -> Sequence[Part]:
         """Return the parts of the message."""
         row, of = self._row, self._format
-        envelope = Shape(() if of.version is None else (of.version,))
+        envelope = Shape(outer=of.outer)
         is_rooted = False
         while (tag := self._tag) is not None:
-            is_envelope = bool(of.envelope) and tag.name == of.envelope
+            is_envelope = bool(of.envelope) and tag.name == of.around
             is_element = tag.kind in ("start", "empty") and not is_envelope
             before = self._frame[self._at : tag.start].strip(BLANKS)
             if tag.kind in ("text", "cdata") or (is_rooted and (is_element or before)):
@@ -77,7 +81,7 @@ class LayoutBuilder:
                 mark = "" if row.mark is None else ' {}="{}"'.format(*row.mark)
                 if not is_marked(self._frame, tag, row):
                     self._unknown = ("unread", _WHICH)
-                self._element(tag, row.whole_shape, (), "name", f"<{row.name}{mark}>")
+                self._element(tag, row.shape, (), "name", f"<{row.name}{mark}>")
             elif tag.kind == "start":
                 self._tag_with_attributes(tag, envelope, (), "markup", "envelope")
             else:
@@ -248,8 +252,7 @@ class LayoutBuilder:
         )
 
     def _tag_with_attributes(self, tag: Tag, shape: Shape, path: Path, kind: Kind, title: str) -> None:
-        fields = {field.name: field for field in shape.attributes}
-        fields |= {name: part.field for name, part in (shape.anywhere or {}).items()}
+        fields = shape.by_attribute | {name: part.field for name, part in (shape.anywhere or {}).items()}
         standing = [*attributes(self._frame[tag.start : tag.end])]
         before = tag.start + 1 + len(tag.name.encode("latin-1"))
         for number, (name, (first, end), (start, stop)) in enumerate(standing):
@@ -260,7 +263,7 @@ class LayoutBuilder:
             whole = before, tag.start + end - before
             before = tag.start + end
             field = fields.get(name) or fields.get(name.lower())
-            if self._format.mark == name and not path:
+            if self._format.mark == name and path == self._format.path:
                 self._add(upto, "name", "name")
             elif field is None:
                 of, unknown = self._unknown
@@ -275,8 +278,7 @@ class LayoutBuilder:
             self._add(self._past(tag), kind, title)
 
     def _name(self, tag: Tag) -> str:
-        """Return a name as it is written; in lower case if the format has no capitals."""
-        return tag.name if self._format.is_strict else tag.written_in(self._frame)
+        return tag.name if self._is_lowered else tag.written_in(self._frame)
 
     def _words(self, tag: Tag) -> str:
         return f"</{self._name(tag)}>" if tag.kind == "end" else tag.kind

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from itertools import count
 
 import msgspec
 
 from kiebitz.dissectors.grammar.grammar import Field, Violation
+from kiebitz.dissectors.grammar.lenient import Misprint
+from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.xml.markup import BLANK_LINE, BLANKS, tags
 from kiebitz.dissectors.grammar.xml.tree import error_at, note_at
 
-_NO_LATIN2 = re.compile("[\x80-\x9f]")
+_NO_TEXT = re.compile("[\x80-\x9f\N{REPLACEMENT CHARACTER}]")
 _BLANK_LINE = re.compile(BLANK_LINE)
-_VERSION = rb"""<[^<>]*?\s%b\s*=\s*["']([^"'<]*)"""
-_MAX_QUOTED = 40
-_WORD = "\N{HORIZONTAL ELLIPSIS}"
+_OUTER = rb"""<[^<>]*?\s%b\s*=\s*["']([^"'<]*)"""
 FOLLOWED = ("no-empty-line", "same-line")
 """The codes for a message that is directly followed by another one."""
 MISPRINT = "misprint-"
@@ -30,77 +28,51 @@ _EXTRAS = {
 """Code, description, and length in bytes of the marked part, by kind of tag."""
 
 
-class Misprint(msgspec.Struct, frozen=True, dict=True):
-    """A misprint of the specification in a tag, and what is meant, in as many characters.
-
-    In both, an ellipsis is a word. Of what is `sent`, only the part in brackets is replaced; around it are
-    its neighbours, before it without words. `where` is its place in the specification.
-    """
-
-    name: str
-    sent: str
-    meant: str
-    where: str = ""
-
-    @cached_property
-    def pattern(self) -> re.Pattern[bytes]:
-        """The pattern of the misprint; its words are its groups."""
-        before, wrong, after = (
-            re.escape(part).replace("\\ ", r"\s").replace(_WORD, r"(\w+)")
-            for part in re.split(r"[\[\]]", self.sent)
-        )
-        return re.compile(f"(?<={before}){wrong}(?={after})".encode())
-
-    @cached_property
-    def repaired(self) -> bytes:
-        """The replacement of a match."""
-        numbers = count(1)
-        return re.sub(_WORD, lambda _: rf"\{next(numbers)}", self.meant).encode()
-
-
 class XmlFormat(msgspec.Struct, frozen=True, kw_only=True):
     """The notation of messages as elements, with the deviations that are noted.
 
     Attributes:
         mark: Attribute with the message's name; None if that is the element's.
+        path: The element inside the message's that has this attribute; empty if it is the message's own. The
+            name of a message without it is that of its element.
         envelope: Name of an element around one or several messages; empty if there is none.
-        version: Attribute of the envelope, or of a message without one, that is a field.
-        versions: Its values; others are noted.
+        stays_open: True if the envelope is around all messages of a direction.
+        outer: Attributes of the envelope, or of a message without one, that are fields.
         blank_line: True if an empty line follows each message, and lines end in CR LF.
-        charset: A second charset, for messages that are not UTF-8; empty if there is none.
+        charset: A second charset, for messages that are not in the first; empty if there is none.
         misprints: Misprints of the specification, which are noted.
         is_strict: True if comments, CDATA sections and declarations, and capitals in names, are noted.
     """
 
     mark: str | None = None
+    path: tuple[str, ...] = ()
     envelope: str = ""
-    version: Field | None = None
-    versions: Sequence[str] = ()
+    stays_open: bool = False
+    outer: tuple[Field, ...] = ()
     blank_line: bool = False
     charset: str = ""
     misprints: Sequence[Misprint] = ()
     is_strict: bool = False
 
+    @property
+    def around(self) -> str:
+        """The name of the envelope in lower case, as that of tags."""
+        return self.envelope.lower()
 
-def characters(frame: bytes, second: str) -> tuple[str, Violation | None]:
-    """Return a frame's text, with a note if it is not UTF-8, or an error if it cannot be decoded."""
-    try:
-        return frame.decode(), None
-    except UnicodeDecodeError as error:
-        charset = second.upper()
-        expected = f"UTF-8 or {charset}" if second else "UTF-8"
-        at = error.start
-        place = at, error.end - at
-        text = frame.decode(second or "latin-1", "replace")
-        if second and frame.startswith((b"\xff\xfe", b"\xfe\xff")):
-            return text, error_at("charset", "this looks like UTF-16", (0, 2), expected)
-        if not second or _NO_LATIN2.search(text):
-            problem = f"{frame[at : error.end].hex(' ')} is not UTF-8"
-            if second:
-                problem += f", and the message is not {charset}"
-            return text, error_at("charset", problem, place, expected)
-        said = f"this is {charset}; the specification names no charset"
-        return text, note_at(second, said, (at, 1), None)
+
+def in_second_charset(frame: bytes, error: UnicodeDecodeError, second: str) -> tuple[str, Violation]:
+    """Return the text of a frame that is not UTF-8 with a note, or an error if it cannot be decoded."""
+    charset = second.upper()
+    expected = f"UTF-8 or {charset}"
+    at = error.start
+    text = frame.decode(second, "replace")
+    if frame.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return text, error_at("charset", "this looks like UTF-16", (0, 2), expected)
+    if _NO_TEXT.search(text):
+        problem = f"{frame[at : error.end].hex(' ')} is not UTF-8, and the message is not {charset}"
+        return text, error_at("charset", problem, (at, error.end - at), expected)
+    said = f"this is {charset}; the specification names no charset"
+    return text, note_at(second, said, (at, 1), None)
 
 
 def extras(frame: bytes) -> list[Violation]:
@@ -149,9 +121,10 @@ def _line_ends(code: str, text: str, offset: int, length: int) -> Violation:
 
 
 def check_framing(
-    frame: bytes, envelope: str, opened: bool, closed: bool, repeated: str | None
+    frame: bytes, of: XmlFormat, opened: bool, closed: bool, repeated: str | None
 ) -> Violation | None:
     """Return an error or note on the empty lines of a message; a `repeated` one needs none."""
+    envelope = of.envelope
     end = len(frame.rstrip(BLANKS))
     start = len(frame) - len(frame.lstrip(BLANKS))
     inside = _BLANK_LINE.search(frame, start, end)
@@ -160,8 +133,8 @@ def check_framing(
         place = inside.start(), len(inside[0])
         return error_at("empty-line-inside", text, place, "no empty line before the end")
     if frame.endswith(b"\r\n\r\n") or _BLANK_LINE.search(frame, end):
-        if opened and not closed:
-            tag = next(tag for tag in tags(frame) if tag.name == envelope)
+        if opened and not closed and not of.stays_open:
+            tag = next(tag for tag in tags(frame) if tag.name == of.around)
             text = f"<{envelope}> is not closed"
             return error_at("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{envelope}>")
     elif not opened and not closed and repeated is not None:
@@ -180,14 +153,15 @@ def envelope_error(frame: bytes, envelope: str) -> Violation:
     return error_at("empty-envelope", "this envelope contains no message", place, "a message")
 
 
-def unknown_version(frame: bytes, version: str, of: XmlFormat) -> Violation:
-    """Return a note on a version that is not one of the specification's."""
-    # It is in the first tag that has one: the envelope's, or the message's own.
-    assert of.version is not None
-    found = re.search(_VERSION % re.escape(of.version.name.encode()), frame)
-    place = (found.start(1), len(found[1])) if found is not None else (0, len(frame))
-    text = f"version {version[:_MAX_QUOTED]} is not known"
-    return note_at("unknown-version", text, place, f"{of.versions[0]} to {of.versions[-1]}")
+def outer_place(frame: bytes, name: str) -> Place:
+    """Return the offset and length of the value of an attribute of the envelope, or of the message."""
+    found = re.search(_OUTER % re.escape(name.encode()), frame)
+    return (found.start(1), len(found[1])) if found is not None else (0, len(frame))
+
+
+def unusual(frame: bytes, field: Field, remark: str) -> Violation:
+    """Return a note on an unusual value of an attribute of the envelope, or of the message."""
+    return note_at(f"unknown-{field.name}", remark, outer_place(frame, field.name), field.type.title)
 
 
 def repaired(frame: bytes, misprints: Sequence[Misprint]) -> tuple[bytes, list[Violation]]:

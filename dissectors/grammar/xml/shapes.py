@@ -23,6 +23,9 @@ from kiebitz.dissectors.suggestions import with_suggestion
 MAX_CHILDREN = 32
 """Maximum number of elements inside another, unless its lists may have more."""
 
+MAX_ITEMS = 100_000
+"""Maximum number of elements in a list that may have any number."""
+
 MAX_DEPTH = 32
 """Maximum nesting depth of elements."""
 
@@ -40,8 +43,6 @@ class Child(msgspec.Struct, frozen=True, dict=True):
     field: Field
     least: int = 1
     most: int | None = None
-    is_set: bool = False
-    """True if no text may occur twice in the list."""
 
     @cached_property
     def is_list(self) -> bool:
@@ -57,6 +58,8 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
     children: tuple[Child, ...] = ()
     anywhere: Mapping[str, Part] | None = None
     """The fields of an open shape by name."""
+    outer: tuple[Field, ...] = ()
+    """Attributes of the envelope, which the element may have if there is none."""
 
     @cached_property
     def limit(self) -> int:
@@ -69,9 +72,9 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
         return self.anywhere is not None and TEXT in self.anywhere and not self.anywhere[TEXT].field.optional
 
     @cached_property
-    def names(self) -> frozenset[str]:
-        """The names of its attributes."""
-        return frozenset(field.name for field in self.attributes)
+    def by_attribute(self) -> dict[str, Field]:
+        """The fields that are attributes, by name."""
+        return {field.name: field for field in (*self.attributes, *self.outer)}
 
     @cached_property
     def elements(self) -> dict[str, Child]:
@@ -98,6 +101,7 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
             yield self.text
         for child in self.children:
             yield child.field
+        yield from self.outer
 
 
 class Part(NamedTuple):
@@ -143,6 +147,8 @@ class InvalidElement(Exception):
         """Name of the field of an open shape."""
         self.mismatch: Mismatch | None = None
         """The error in the text of a field."""
+        self.row: ElementType | None = None
+        """The row that the element does not fit."""
 
     def inside(self, place: int) -> InvalidElement:
         """Prepend an element's index to the path."""
@@ -208,7 +214,8 @@ class Compound(FieldType):
         return {"kind": "element", "fields": [wire_field(field) for field in self.shape.fields]}
 
 
-def _decoded(field: Field, text: str | None, part: str) -> Any:
+def decoded(field: Field, text: str | None, part: str) -> Any:
+    """Return the value of a text; `part` is its place, as in `InvalidElement`. Raises InvalidElement."""
     text = text or ""
     kind = field.type
     try:
@@ -219,27 +226,25 @@ def _decoded(field: Field, text: str | None, part: str) -> Any:
         raise invalid from None
 
 
-def read(shape: Shape, element: Element, version: Field | None = None) -> dict[str, Any]:
-    """Return the fields of an element; a message's element may also have a `version`. Raises Unfit."""
+def read(shape: Shape, element: Element) -> dict[str, Any]:
+    """Return the fields of an element with a closed shape. Raises InvalidElement."""
     fields: dict[str, Any] = {}
     attributes = element.attrib
     for name in attributes:
-        if name not in shape.names and (version is None or name != version.name):
+        if name not in shape.by_attribute:
             raise _unknown("attribute", name, [field.name for field in shape.attributes], f"@{name}")
-    for field in shape.attributes:
-        text = attributes.get(field.name)
+    for name, field in shape.by_attribute.items():
+        text = attributes.get(name)
         if text is not None:
-            fields[field.name] = _decoded(field, text, f"={field.name}")
+            fields[name] = decoded(field, text, f"={name}")
         elif not field.optional:
-            problem = f"<{element.tag}> has no {field.name}"
-            raise InvalidElement("missing-attribute", problem, f'{field.name}="…": {field.type.title}')
-    if version is not None and version.name in attributes:
-        fields[version.name] = _decoded(version, attributes[version.name], f"={version.name}")
+            problem = f"<{element.tag}> has no {name}"
+            raise InvalidElement("missing-attribute", problem, f'{name}="…": {field.type.title}')
     if shape.text is not None:
         if len(element):
             raise _unknown("element", element[0].tag, (), "tag").inside(0)
         if (element.text and element.text.strip(BLANK_TEXT)) or not shape.text.optional:
-            fields[shape.text.name] = _decoded(shape.text, element.text, "text")
+            fields[shape.text.name] = decoded(shape.text, element.text, "text")
         return fields
     if element.text and element.text.strip(BLANK_TEXT):
         raise _stray_text(element.text)
@@ -272,7 +277,7 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
                     raise _unknown("attribute", wrong, (), f"@{wrong}")
                 if len(inner):
                     raise _unknown("element", inner[0].tag, (), "tag").inside(0)
-                value = _decoded(field, inner.text, "text")
+                value = decoded(field, inner.text, "text")
         except InvalidElement as error:
             raise error.inside(place) from None
         if not child.is_list:
@@ -282,7 +287,7 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
             fields[name] = value
         else:
             values = fields.setdefault(name, [])
-            if child.is_set and value in values and value is not None:
+            if field.type.occurs_once and value in values and value is not None:
                 problem = f"<{element.tag}> contains <{name}>{value}</{name}> twice"
                 raise InvalidElement(
                     "twice", problem, f"each {name} once", f"same {values.index(value)} {place}"
@@ -341,7 +346,10 @@ def with_each(
 
 
 def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:
-    """Yield an element as XML, with each nested element on its own line. Raises ValueError, KeyError."""
+    """Yield an element as XML, with each nested element on its own line if there is an `indent`.
+
+    Raises ValueError, KeyError.
+    """
     yield f"<{name}"
     for field in shape.attributes:
         if field.name in fields or not field.optional:
@@ -349,7 +357,7 @@ def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "
     yield ">"
     if shape.text is not None and (shape.text.name in fields or not shape.text.optional):
         yield as_xml(shape.text.type.encode(fields[shape.text.name]))
-    inner = indent + "  "
+    inner = indent and indent + "  "
     some = False
     for child in shape.children:
         field = child.field
@@ -370,7 +378,10 @@ def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "
 class OpenReading:
     """The fields of an element with an open shape, what is wrong in them, and what is not specified."""
 
-    def __init__(self, shape: Shape, element: Element, mark: str | None = None) -> None:
+    def __init__(
+        self, shape: Shape, element: Element, mark: str | None = None, marked: str | None = None
+    ) -> None:
+        # The message's name is the attribute `mark`, or in the element `marked`.
         assert shape.anywhere is not None
         self.fields: dict[str, Any] = {}
         self.wrong: list[InvalidElement] = []
@@ -402,6 +413,8 @@ class OpenReading:
             except InvalidElement as error:
                 error.field = name
                 self.wrong.append(error)
+        if marked is not None:
+            sent.pop(marked, None)
         for name, found in sent.items():
             first = found[0] if type(found) is list else found
             if isinstance(first, str):
@@ -433,10 +446,10 @@ def _occurrences(part: Part, found: Any) -> Any:
 def _occurrence(part: Part, found: str | tuple[int, Element]) -> Any:
     """Return the value of an attribute, an element, or, in place -1, of the text of the element itself."""
     if isinstance(found, str):
-        return _decoded(part.field, found, f"={part.field.name}")
+        return decoded(part.field, found, f"={part.field.name}")
     place, element = found
     if place < 0:
-        return _decoded(part.field, _own_text(element), "text")
+        return decoded(part.field, _own_text(element), "text")
     try:
         return _value(part, element)
     except InvalidElement as error:
@@ -447,7 +460,7 @@ def _value(part: Part, element: Element) -> Any:
     if part.is_any:
         return plain(element)
     if not len(element) and not element.attrib:
-        return _decoded(part.field, element.text, "text")
+        return decoded(part.field, element.text, "text")
     if part.item is not None:
         inner = part.item
         if element.attrib or (inner.shape is not None and is_item(inner.shape, element)):
@@ -529,27 +542,64 @@ def wire_shape(shape: Shape) -> Mapping[str, Any]:
     return {
         "attributes": [wire_field(field) for field in shape.attributes],
         "text": wire_field(shape.text) if shape.text is not None else None,
-        "children": [
-            {"name": child.field.name, "least": child.least, "most": child.most, "shape": inner}
-            if (inner := _inner_shape(child)) is not None
-            else {**wire_field(child.field), "least": child.least, "most": child.most}
-            for child in shape.children
-        ],
+        "children": [*map(_wire_child, shape.children)],
+        "limit": shape.limit,
     }
 
 
-def _inner_shape(child: Child) -> Mapping[str, Any] | None:
+def _wire_child(child: Child) -> Mapping[str, Any]:
     kind = child.field.type
-    return wire_shape(kind.shape) if isinstance(kind, Compound) else None
+    limits = {"least": child.least, "most": child.most}
+    if isinstance(kind, Compound):
+        return {"name": child.field.name, "shape": wire_shape(kind.shape), **limits}
+    return {**wire_field(child.field), "once": kind.occurs_once or None, **limits}
+
+
+class ElementField(NamedTuple):
+    """A field of an element with a closed shape: an attribute, a text, one element, or a list of elements.
+
+    The field with the name of its element is its text. `most` is None for a single element.
+    """
+
+    field: Field
+    is_attribute: bool = False
+    least: int = 1
+    most: int | None = None
+
+
+def closed_shape(name: str, fields: Iterable[ElementField], outer: tuple[Field, ...] = ()) -> Shape:
+    """Return the shape of an element that has exactly these fields."""
+    fields = (*fields,)
+    return Shape(
+        tuple(each.field for each in fields if each.is_attribute),
+        next((each.field for each in fields if each.field.name == name and not each.is_attribute), None),
+        tuple(
+            Child(each.field, each.least, each.most)
+            for each in fields
+            if not each.is_attribute and each.field.name != name
+        ),
+        outer=outer,
+    )
 
 
 class ElementType(MessageType, frozen=True):
-    """A message's row; `mark` is the attribute and value that distinguish it from others of its name."""
+    """A message's row; it `repeats` if another message may follow it without an empty line."""
 
     shape: Shape = msgspec.field(default_factory=Shape)
-    mark: tuple[str, str] | None = None
-    version: Field | None = None
-    """Attribute of the envelope, or of the element if there is none, that is a field, too."""
+    repeats: bool = False
+
+    @cached_property
+    def mark(self) -> tuple[str, str] | None:
+        """The attribute of a single word, and the word, that distinguish it from others of its name."""
+        attributes = (each for each in self.shape.attributes if not each.optional)
+        return next(
+            ((each.name, each.type.words[0]) for each in attributes if len(each.type.words) == 1), None
+        )
+
+    @cached_property
+    def kind(self) -> str:
+        """Its name, and the word that distinguishes it from others of that name."""
+        return self.name if self.mark is None else f"{self.name} {self.mark[1]}"
 
     def matches(self, fields: Mapping[str, Any]) -> bool:
         return super().matches(fields) and (self.mark is None or fields.get(self.mark[0]) == self.mark[1])
@@ -557,11 +607,4 @@ class ElementType(MessageType, frozen=True):
     def with_each(self, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
         if self.shape.anywhere is not None:
             return super().with_each(fields, change)
-        return with_each(self.whole_shape, fields, change)
-
-    @cached_property
-    def whole_shape(self) -> Shape:
-        """The shape of its element with the version."""
-        shape = self.shape
-        more = () if self.version is None else (self.version,)
-        return msgspec.structs.replace(shape, attributes=(*shape.attributes, *more))
+        return with_each(self.shape, fields, change)

@@ -64,6 +64,9 @@ class RowTable(Table):
     descriptions: Annotated[
         dict[str, str], _about("Fields of this row, and their meanings."), _kind("a table")
     ] = {}
+    repeats: Annotated[
+        Flag, _about("True if another message may follow without the empty line that XML messages end in.")
+    ] = False
 
 
 class RoomTable(Table, kw_only=True):
@@ -338,16 +341,35 @@ class QueryTable(Table, kw_only=True):
     sql: Annotated[Text, _about("A SELECT on the views of a database.")]
 
 
+class MisprintTable(Table, kw_only=True):
+    """A misprint of the specification in tags of XML."""
+
+    name: Annotated[Text, _about("A word for it, which ends the code of its note.")]
+    sent: Annotated[
+        Text,
+        Meta(pattern=r"^[^\[\]…]*\[[^\[\]]+\][^\[\]]*$", max_length=100),
+        _about("The misprint in brackets, between its neighbours; an ellipsis is a word."),
+        _kind('a text with brackets around the misprint, such as \'=["… "]…="\''),
+    ]
+    meant: Annotated[Text, _about("What is meant, in as many characters.")]
+    where: Annotated[Text, _about("Its place in the specification.")] = ""
+
+
 class LenientTable(Table):
     """Deviations that readers accept: they are notes, and no errors."""
 
     surplus: Annotated[Flag, _about("True if readers ignore fields after the last one.")] = False
-    charset: Annotated[Literal["", "windows-1252"], _about("Encoding of text that is not UTF-8.")] = ""
+    charset: Annotated[
+        Literal["", "windows-1252", "iso-8859-2"], _about("Encoding of text that is not UTF-8.")
+    ] = ""
     line_ends: Annotated[Flag, _about("True if CR, LF, or the end of the stream ends a line.")] = False
     control: Annotated[
         Text, _about("What readers do with control characters in a client's message, in words.")
     ] = ""
     blanks: Annotated[Flag, _about("True if several blanks between words are noted.")] = False
+    misprints: Annotated[
+        list[MisprintTable], _about("Misprints in tags of XML that peers have copied."), _kind("a list")
+    ] = []
 
 
 class Document(Table, kw_only=True):
@@ -384,6 +406,13 @@ class Document(Table, kw_only=True):
     assign: Annotated[Text, _about("Text between the key and the value of a pair.")] = "="
     name: Annotated[Text, _about("Where the name of a message is.")] = ""
     fields: Annotated[Text, _about("Path of the object with a message's fields.")] = ""
+    envelope: Annotated[
+        Text, _about("Element around messages of XML, and its attributes: 'game @version?=text'.")
+    ] = ""
+    root: Annotated[Text, _about("Likewise, an element around all messages of a direction.")] = ""
+    strict: Annotated[
+        Flag, _about("True if an XML message has only what its row says: '@x=1..8' is an attribute.")
+    ] = False
     codes: Annotated[
         dict[str, int], _about("Messages, and the numbers that stand for them."), _kind("a table")
     ] = {}

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from kiebitz.dissectors.grammar.lenient import Lenient
+import msgspec
+
+from kiebitz.dissectors.grammar.lenient import Lenient, Misprint
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.document import Document, LenientTable
-from kiebitz.dissectors.protocol_file.reading.source import Source, listed
+from kiebitz.dissectors.protocol_file.reading.document import Document, LenientTable, MisprintTable
+from kiebitz.dissectors.protocol_file.reading.source import Path, Source, listed
 from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
+
+_MAX_MISPRINTS = 20
+_EMPTY_LINE = "\r\n\r\n"
+_LENIENT_IN = {
+    "surplus": ("words", "delimited"),
+    "control": ("words", "delimited"),
+    "blanks": ("words",),
+    "misprints": ("xml",),
+}
+"""The formats of the keys of `[lenient]` that not all have."""
 
 
 class HeadSection:
@@ -42,11 +55,20 @@ class HeadSection:
             key = "framing" if head.framing is not None else "format"
             self._source.remark((key,), 'binary messages may contain line ends: use framing = "length"')
         self._only_with(
-            "framing", kind, {"end": ("delimiter", "block"), "prefix": ("length",), "inclusive": ("length",)}
+            "framing",
+            kind,
+            {
+                "end": ("delimiter", "block", "xml"),
+                "prefix": ("length",),
+                "inclusive": ("length",),
+                "root": ("xml",),
+            },
         )
+        if kind == "xml" and head.end not in ("", _EMPTY_LINE):
+            self._source.wrong(("end",), 'in XML, end is an empty line: end = "\\r\\n\\r\\n"')
         if kind == "delimiter" and not head.end:
             self._source.wrong_key(("framing",), 'a delimiter needs end, such as end = "\\u0000"')
-        end = head.end if kind in ("delimiter", "block") else "\n"
+        end = head.end if kind in ("delimiter", "block", "xml") else "\n"
         return Framing(
             kind=kind,
             end=end,
@@ -65,7 +87,9 @@ class HeadSection:
             {
                 "quote": ("words", "delimited", "pairs"),
                 "pad": ("words",),
-                "lenient": ("words", "delimited"),
+                "lenient": ("words", "delimited", "xml"),
+                "envelope": ("xml",),
+                "strict": ("xml",),
                 "delimiter": ("delimited", "pairs"),
                 "assign": ("pairs",),
                 "name": ("pairs", "json", "xml", "struct"),
@@ -80,8 +104,11 @@ class HeadSection:
             self._source.wrong_key(("format",), 'delimited needs delimiter, such as delimiter = ";"')
         if kind == "struct" and head.name and head.name not in notation.INTEGERS:
             self._source.wrong(("name",), f"in struct, name must be {listed(notation.INTEGERS)}")
-        if kind == "xml" and head.name not in ("", "tag") and not head.name.startswith("@"):
-            self._source.wrong(("name",), 'in XML, name must be "tag" or "@attribute"')
+        if kind == "xml" and not re.fullmatch(r"|tag|([^\s/@]+/)?@[^\s/@]+", head.name):
+            problem = 'in XML, name must be "tag", "@attribute" or "element/@attribute"'
+            self._source.wrong(("name",), problem)
+        if head.strict and head.name not in ("", "tag"):
+            self._source.wrong(("name",), "with strict = true, the name is the tag")
         if len(head.quote) > 1:
             self._source.wrong(("quote",), "quote must be one character")
         if any(len(pad) != 1 for pad in head.pad):
@@ -111,6 +138,7 @@ class HeadSection:
             line_end=head.line_end if is_text or "line_end" in self._document else "",
             order=head.order,
             encoding=head.encoding,
+            is_strict=head.strict,
         )
 
     def lenient(self, framing: Framing) -> Lenient:
@@ -121,9 +149,30 @@ class HeadSection:
             self._source.wrong(("lenient", "line_ends"), "line_ends belongs to framing = lines")
         if table.charset and self._head.encoding != "utf-8":
             self._source.wrong(("lenient", "charset"), "charset belongs to encoding = utf-8")
-        if table.blanks and self.kind() != "words":
-            self._source.wrong(("lenient", "blanks"), "blanks belongs to format = words")
-        return Lenient(**{key: getattr(table, key) for key in LenientTable.__struct_fields__})
+        for key, formats in _LENIENT_IN.items():
+            if key in written and self.kind() not in formats:
+                self._source.wrong(("lenient", key), f"{key} belongs to format = {listed(formats)}")
+        values = {key: getattr(table, key) for key in LenientTable.__struct_fields__}
+        return Lenient(**{**values, "misprints": tuple(self._misprints(written))})
+
+    def _misprints(self, written: Any) -> Iterator[Misprint]:
+        entries = written.get("misprints", []) if isinstance(written, dict) else []
+        if not isinstance(entries, list):
+            self._source.wrong(("lenient", "misprints"), "misprints must be a list")
+            return
+        for number, entry in enumerate(entries):
+            path: Path = ("lenient", "misprints", number)
+            table = self._source.table(path, entry, MisprintTable)
+            # Of a table with mistakes, nothing is used.
+            if table is None or "" in (table.name, table.sent, table.meant):
+                continue
+            misprint = Misprint(**msgspec.structs.asdict(table))
+            if number >= _MAX_MISPRINTS:
+                self._source.wrong(path, f"more than {_MAX_MISPRINTS} misprints")
+                break
+            if not misprint.is_repairable:
+                self._source.wrong((*path, "meant"), "meant has as many bytes and words as sent in brackets")
+            yield misprint
 
     @property
     def _format_key(self) -> str:

@@ -72,6 +72,7 @@ _LIMIT = r"-?\d{1,15}(?:\.\d{1,15})?"
 _RANGE = re.compile(rf"({_LIMIT})?\.\.({_LIMIT})?(?![\w.])")
 _COUNT = re.compile(r"(\d{1,4})?(\.\.)?(\d{1,4})?(?![\w.])")
 _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
+_ELEMENT = re.compile(r"[^\W\d][\w.-]*(?=\s|$)")
 _WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;]+)")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _BASE = re.compile(
@@ -131,13 +132,16 @@ def near(word: str, known: Collection[str]) -> str:
 class Parser:
     """Parser of a row or type. `mistakes` has those after which it went on.
 
-    In JSON, a choice of unquoted integers is one of numbers.
+    In JSON, a choice of unquoted integers is one of numbers. In XML, a field may be an attribute.
     """
 
-    def __init__(self, text: str, types: NamedTypes, has_numbers: bool = True) -> None:
+    def __init__(
+        self, text: str, types: NamedTypes, has_numbers: bool = True, has_attributes: bool = False
+    ) -> None:
         self._text = text
         self._types = types
         self._has_numbers = has_numbers
+        self._has_attributes = has_attributes
         self._at = 0
         self._deepest = 0
         self.parts = 0
@@ -169,6 +173,15 @@ class Parser:
         fields = self.fields()
         answers = self._at + 1 if self._text.startswith("<", self._at) else None
         return Row(direction, "*" in flags, "~" in flags, fields, answers)
+
+    def element(self) -> tuple[str, tuple[FieldSpec, ...]]:
+        """Parse the name of an element, and fields."""
+        found = _ELEMENT.match(self._text)
+        if found is None:
+            self.mistakes.append(Mistake('it begins with the name of an element, such as "game"', 0, 1))
+            return "", ()
+        self._at = found.end()
+        return found[0], self.fields()
 
     def fields(self, end: str = "<") -> tuple[FieldSpec, ...]:
         """Parse fields up to the end of the text or one of the characters `end`."""
@@ -207,6 +220,8 @@ class Parser:
         if found is None:
             raise self._unexpected("a field, such as name=text")
         name = found[1] if found[1] is not None else found[2]
+        is_attribute = self._has_attributes and found[1] is None and name.startswith("@")
+        name = name[is_attribute:]
         if not name:
             raise Mistake("a field without a name", found.start(), found.end())
         self._at = found.end()
@@ -223,7 +238,7 @@ class Parser:
         title = self._text[start : self._at].strip()
         generated = self._text.startswith("!", self._at)
         self._at += generated
-        return FieldSpec(name, kind, title, optional, generated)
+        return FieldSpec(name, kind, title, optional, generated, is_attribute)
 
     # Types.
 

@@ -135,7 +135,7 @@ class _Reader:
         self._document = document
         self._text = text
         self._package = package
-        self._has_numbers = False
+        self._has_numbers = self._has_attributes = False
         self._types = NamedTypes()
         self._parsed: dict[str, ParsedType] = {}
         self._parsing: list[str] = []
@@ -151,9 +151,10 @@ class _Reader:
         formats = HeadSection(self._source, self._document, head)
         framing, format = formats.framing(), formats.format()
         lenient = formats.lenient(framing)
-        self._has_numbers = format.kind == "json"
+        self._has_numbers, self._has_attributes = format.kind == "json", format.kind == "xml"
         self._source.clauses = head.clauses
         self._check_types(head.types)
+        format = self._with_envelope(head, format)
         messages = self._messages(head, format)
         self._check_codes(head, format, messages)
         reference, identity = self._reference(messages), self._identity(messages)
@@ -220,7 +221,7 @@ class _Reader:
             raise notation.Mistake(f"more than {notation.MAX_NESTING} types in one another", 0, 1)
         if name not in self._parsed:
             self._parsing.append(name)
-            parser = Parser(self._document["types"][name], self._types, self._has_numbers)
+            parser = self._parser(self._document["types"][name])
             try:
                 self._parsed[name] = parser.whole_type()
             except notation.Mistake as mistake:
@@ -228,6 +229,27 @@ class _Reader:
                 self._parsed[name] = ParsedType(AnyType(), 0, 1)
             self._parsing.pop()
         return self._parsed[name]
+
+    def _parser(self, text: str) -> Parser:
+        return Parser(text, self._types, self._has_numbers, self._has_attributes)
+
+    def _with_envelope(self, head: Document, format: Format) -> Format:
+        """Return the format with the element around messages, and its attributes."""
+        key = "root" if head.root else "envelope"
+        text = head.root or head.envelope
+        if not text:
+            return format
+        if head.root and head.envelope:
+            self._source.wrong_key(("envelope",), "root is around all messages: envelope is not needed")
+        parser = self._parser(text)
+        name, fields = parser.element()
+        for field in fields:
+            if not (field.is_attribute and field.optional):
+                problem = f"messages have it or not: write @{field.name}?="
+                self._wrong_field((key,), text, field, problem)
+        for mistake in parser.mistakes:
+            self._source.wrong((key,), mistake.message, mistake.start, mistake.end)
+        return msgspec.structs.replace(format, envelope=name, stays_open=bool(head.root), outer=fields)
 
     def _messages(self, head: Document, format: Format) -> tuple[MessageSpec, ...]:
         written = self._document.get("messages")
@@ -285,15 +307,17 @@ class _Reader:
             return None, 0
         if not row and table.row == "" and isinstance(path[-1], str) and path[-1] == "is":
             return None, 0
-        parser = Parser(row, self._types, self._has_numbers)
+        parser = self._parser(row)
         read = parser.row()
         for mistake in parser.mistakes:
             self._source.wrong(path, mistake.message, mistake.start, mistake.end)
         if read is None:
             return None, parser.parts
-        self._check_order(path, row, read.fields, format)
+        self._check_order(path, name, row, read.fields, format)
         described = path[:-1] if isinstance(path[-1], str) and path[-1] == "is" else path
         known = {field.name for field in read.fields}
+        outer = tuple(field for field in format.outer if field.name not in known)
+        known |= {field.name for field in outer}
         self._source.check_braces((*described, "summary"), table.summary, known, "field")
         for field_name in table.descriptions:
             if field_name not in known:
@@ -303,7 +327,7 @@ class _Reader:
         message = MessageSpec(
             name=name,
             direction=read.direction,
-            fields=read.fields,
+            fields=(*read.fields, *outer),
             code=head.codes.get(name),
             answers=answers,
             broadcast=read.broadcast,
@@ -313,19 +337,30 @@ class _Reader:
             clause=self._source.clause((*described, "clause"), table.clause),
             dialect=table.dialect or None,
             descriptions={**head.descriptions, **table.descriptions},
+            repeats=table.repeats,
         )
         return message, parser.parts
 
-    def _check_order(self, path: Path, row: str, fields: Sequence[FieldSpec], format: Format) -> None:
+    def _check_order(
+        self, path: Path, name: str, row: str, fields: Sequence[FieldSpec], format: Format
+    ) -> None:
         """Report fields that cannot be told apart where only their order says which is which."""
         for field in fields if format.kind in ("json", "xml", "struct") else ():
-            is_json = format.kind == "json"
+            has_counts = format.kind == "json" or format.is_strict
             if any(
-                each.nulls or ((each.least or each.most) and not is_json) for each in _lists_in(field.type)
+                each.nulls or ((each.least or each.most) and not has_counts) for each in _lists_in(field.type)
             ):
-                what = "? for an item" if is_json else "a number of items, or ?,"
+                what = "? for an item" if has_counts else "a number of items, or ?,"
                 problem = f"{what} belongs to text that is no {format.kind}"
                 self._wrong_field(path, row, field, problem)
+            if format.kind == "xml" and not format.is_strict and _has_attributes(field):
+                self._wrong_field(path, row, field, "@ belongs to strict = true")
+            if format.is_strict and any(isinstance(each.item, ListType) for each in _lists_in(field.type)):
+                self._wrong_field(
+                    path, row, field, "elements do not show to which of several lists they belong"
+                )
+        if format.is_strict and not _has_text_or_elements(name, fields):
+            self._source.wrong(path, "an element has a text or elements in it, not both")
         if format.kind not in ("words", "delimited", "struct"):
             return
         for field, following in itertools.pairwise(fields):
@@ -338,7 +373,7 @@ class _Reader:
             self._wrong_field(path, row, field, problem)
 
     def _wrong_field(self, path: Path, row: str, field: FieldSpec, problem: str) -> None:
-        found = re.search(rf"(?<!\S){re.escape(field.name)}\??=", row)
+        found = re.search(rf"(?<![^\s@]){re.escape(field.name)}\??=", row)
         start = found.start() if found is not None else 0
         self._source.wrong(path, problem, start, start + len(field.name))
 
@@ -489,6 +524,29 @@ def _lists_in(kind: FieldTypeSpec) -> Iterator[ListType]:
         yield from _lists_in(kind.item)
     for field in kind.fields if isinstance(kind, ObjectType) else ():
         yield from _lists_in(field.type)
+
+
+def _has_attributes(field: FieldSpec) -> bool:
+    """Return True if a field, or one inside it, is an attribute."""
+    kind = field.type
+    while isinstance(kind, ListType):
+        kind = kind.item
+    return field.is_attribute or any(
+        map(_has_attributes, kind.fields if isinstance(kind, ObjectType) else ())
+    )
+
+
+def _has_text_or_elements(name: str, fields: Sequence[FieldSpec]) -> bool:
+    """Return True if an element of a name, and each in it, has a text or elements, but not both."""
+    inside = [field for field in fields if not field.is_attribute]
+    for field in inside:
+        kind = field.type.item if isinstance(field.type, ListType) else field.type
+        if field.name == name:
+            if len(inside) > 1 or isinstance(kind, ObjectType):
+                return False
+        elif isinstance(kind, ObjectType) and not _has_text_or_elements(field.name, kind.fields):
+            return False
+    return True
 
 
 def _takes_all(kind: FieldTypeSpec, format: Format) -> bool:

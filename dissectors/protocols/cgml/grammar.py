@@ -13,11 +13,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import FieldType, Rename, Replace
-from kiebitz.dissectors.grammar.fields import Number, Text, is_version
+from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.table_file import FieldEntry, grammar_from
-from kiebitz.dissectors.grammar.xml.shapes import MAX_CHILDREN, Child, Compound, Shape
+from kiebitz.dissectors.grammar.xml.shapes import (
+    MAX_CHILDREN,
+    Child,
+    Compound,
+    ElementField,
+    Shape,
+    closed_shape,
+)
 from kiebitz.dissectors.grammar.xml.shapes import ElementType as XmlElementType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER, SEATS
@@ -29,25 +36,12 @@ from kiebitz.dissectors.protocols.cgml.identifiers import (
     STATE_IDENTIFIERS,
     URL,
 )
-from kiebitz.dissectors.protocols.cgml.types import Card, Choice, Pattern, Range
+from kiebitz.dissectors.protocols.cgml.types import Card, Choice, Pattern, Range, Version
 
 ENVELOPE = "cgml"
 """The outer element, whose name is missing in the transcript of the specification."""
 
-VERSIONS = tuple(f"1.{minor}" for minor in range(20))
-
-
-class Version(Text):
-    """The version of CGML; other texts in its place may be names."""
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
-        return value if is_version(value) else replace(value)
-
-
 VERSION = Field("version", Version(), "the version of CGML that is used", optional=True)
-
-_MARKS = ("status", "type")
-"""Attributes whose word distinguishes messages of one element."""
 
 Server = Literal["login", "game"]
 """The server that a message belongs to: the login server on ports 7001 and 7003, or the game server on 7002.
@@ -58,11 +52,6 @@ class ElementType(XmlElementType, frozen=True):
     """A message's row; `server` is the server that it is exchanged with, None if it may be either."""
 
     server: Server | None = None
-
-    @cached_property
-    def kind(self) -> str:
-        """Its name, and the word that distinguishes it from others of that name."""
-        return self.name if self.mark is None else f"{self.name} {self.mark[1]}"
 
     @cached_property
     def asks(self) -> bool:
@@ -79,26 +68,14 @@ def _row(
     server: Literal["login", "game", "any"] = "game",
     **more: Any,
 ) -> ElementType:
-    """Return a row; its mark is its attribute `status` or `type`, if it has one of a single word."""
-    shape = Shape(
-        tuple(entry.field for entry in entries if entry.is_attribute),
-        next((entry.field for entry in entries if entry.field.name == name), None),
-        tuple(
-            # A list of texts is one of cards, each of which occurs once.
-            Child(entry.field, entry.least, entry.most, is_set=isinstance(entry.field.type, Card))
-            for entry in entries
-            if not entry.is_attribute and entry.field.name != name
-        ),
-    )
-    marks = ((field.name, field.type.words[0]) for field in shape.attributes if field.name in _MARKS)
+    """Return a row with the shape of its element."""
+    shape = closed_shape(name, (ElementField(*entry) for entry in entries), (VERSION,))
     return ElementType(
         name,
         direction,
-        (*shape.fields, VERSION),
+        (*shape.fields,),
         description,
         shape=shape,
-        mark=next(marks, None),
-        version=VERSION,
         server=None if server == "any" else server,
         **more,
     )

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
-from kiebitz.dissectors.grammar.fields import Number, unknown_word
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch, Rename, Replace
+from kiebitz.dissectors.grammar.fields import Number, Text, is_version, unknown_word
 from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.suggestions import with_suggestion
 
 _MAX_QUOTED = 40
+_VERSIONS = frozenset(f"1.{minor}" for minor in range(20))
 
 
 class Range(Number):
@@ -71,6 +72,8 @@ class Choice(FieldType):
 class Card(Choice):
     """A card's code, clause 5; None if it is hidden."""
 
+    occurs_once = True
+
     def __init__(self, hidden: bool) -> None:
         title = "a card: R, B, G or A and 07, 08, 09, 10, 0J, 0Q, 0K or 0A"
         super().__init__(*PACK, title=title + (", or none" if hidden else ""), empty=hidden)
@@ -95,6 +98,18 @@ class Card(Choice):
         yield from super().wrong_values()
         yield Wrong("other-pack", "a card of another game, a tarock", "T18")
         yield Wrong("no-height", "a card without a height", "R")
+
+
+class Version(Text):
+    """The version of CGML; other texts in its place may be names."""
+
+    title = "1.0 to 1.19"
+
+    def remark(self, text: str) -> str | None:
+        return None if text in _VERSIONS else f"version {text[:_MAX_QUOTED]} is not known"
+
+    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
+        return value if is_version(value) else replace(value)
 
 
 class Pattern(FieldType):

@@ -120,9 +120,10 @@ end
 function K.framings.xml(framing, data, at)
   local depth, position, begun, root = 0, at, false, nil
   local function ended(stop)
-    if not framing.blank_line then return stop end
-    local closing = framing.envelope and data:match("^[ \t\r\n]*</" .. framing.envelope .. "[ \t\r\n]*>()", stop)
+    local closing = framing.envelope and not framing.stays_open
+      and data:match("^[ \t\r\n]*</" .. framing.envelope .. "[ \t\r\n]*>()", stop)
     stop = closing or stop
+    if not framing.blank_line then return stop end
     local blank = data:match("^[ \t]*\r?\n[ \t]*\r?\n()", stop)
     if blank then return blank end
     if data:find("^[ \t\r\n]*<", stop) then return data:find("<", stop, true) end
@@ -164,6 +165,21 @@ function K.framings.xml(framing, data, at)
     end
     position = math.max(after, mark + 1)
   end
+end
+
+-- Return the range of a message within the envelope in a range, and the fields of that.
+function K.unwrapped(protocol, text, at, stop)
+  local envelope, fields = protocol.framing.envelope, {}
+  if not envelope then return at, stop, fields end
+  local inside, after = text:match("^[ \t\r\n]*<" .. envelope .. "(%f[ \t\r\n>][^<>]*)>()", at)
+  if inside then at = after end
+  for _, field in ipairs(inside and protocol.format.outer or {}) do
+    local value = inside:match(field.name .. '[ \t\r\n]*=[ \t\r\n]*["\']([^"\']*)["\']')
+    local node = value and K.read(field.type, value)
+    if node then fields[#fields + 1] = {key = field.name, value = node} end
+  end
+  local closing = text:sub(at, stop - 1):match("()</" .. envelope .. "[ \t\r\n]*>[ \t\r\n]*$")
+  return at, closing and at + closing - 1 or stop, fields
 end
 
 -- Values of elements and attributes.
@@ -239,6 +255,7 @@ local function is_list(kind, element)
 end
 
 function read_value(kind, value)
+  if value.node then return value.node end
   if value.text then return read_text(kind, value.text, value.at, value.stop) end
   local elements = value.elements
   if #elements > 1 then
@@ -287,19 +304,31 @@ function K.formats.xml(protocol, frame, direction)
   local text, wrong = K.decoded(frame, protocol.format.encoding)
   if wrong then return {error = "the bytes are not " .. protocol.format.encoding} end
   if text ~= frame then start, stop = 1, #text + 1 end
+  local outer
+  start, stop, outer = K.unwrapped(protocol, text, start, stop)
+  if protocol.framing.stays_open and not text:sub(start, stop - 1):find("[^ \t\r\n]") then
+    return {name = protocol.framing.envelope, fields = {}}
+  end
   local root, problem = K.parse_xml(text, start, stop)
   if root == nil then return {error = "this is not XML: " .. problem} end
   local attribute, sent = protocol.format.attribute, root.tag
-  if attribute then
+  local marked = root
+  if protocol.format.path then
+    marked = nil
+    for _, child in ipairs(root.children) do
+      if child.tag == protocol.format.path[1] then marked = marked or child end
+    end
+  end
+  if attribute and marked then
     sent = nil
-    for _, each in ipairs(root.attributes) do
+    for _, each in ipairs(marked.attributes) do
       if each.name == attribute then sent = each.value end
     end
     if sent == nil then return {error = "there is no attribute " .. attribute} end
   end
   local name = K.name_of(protocol, direction, sent)
   if name == nil then return K.unknown(sent) end
-  local values, count = grouped(root, attribute)
+  local values, count = grouped(root, not protocol.format.path and attribute)
   local own = root.text
   if #root.children > 0 then own = own:match("^%s*(.-)%s*$") end
   local has_text = own:find("%S") ~= nil
@@ -308,6 +337,9 @@ function K.formats.xml(protocol, frame, direction)
   end
   if has_text and values.text == nil then
     values.text, count = {text = own, at = root.inner, stop = root.inner_stop}, count + 1
+  end
+  for _, each in ipairs(outer) do
+    values[each.key], count = {node = each.value}, count + 1
   end
   return K.fit(protocol, direction, name, values, count, function(field, value)
     return read_value(field.type, value)

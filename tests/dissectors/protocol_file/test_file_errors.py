@@ -43,6 +43,27 @@ PROTOCOLS = {
     "flat": _protocol('format = "json"\nname = "type"\nframing = "json"'),
     "key": _protocol('format = "json"\nname = "*"'),
     "xml": _protocol('format = "xml"\nframing = "xml"', over="OVER"),
+    "strict": dissector_from(
+        read_specification("""
+protocol = "p"
+framing = "xml"
+end = "\\r\\n\\r\\n"
+envelope = "game @version?=1..9"
+strict = true
+[lenient]
+charset = "iso-8859-2"
+misprints = [{ name = "quote", sent = '=["… "]…="', meant = '"…" ' }]
+[types]
+card = "red|blue"
+person = "{@id=integer name?=text}"
+[messages]
+MOVE = { is = "c: @kind='card' @to=text card=[card]1..2", clause = "3.2" }
+bid = ["c: @kind='ask'", "c: @kind='answer' bid=1..9"]
+say = "c: say=text"
+table = "s: @open?=bool host=person guest=[person]..2"
+""")
+    ),
+    "deep": _protocol('framing = "xml"\nroot = "stream"\nname = "SHOW/@kind"', over="OVER"),
     "struct": dissector_from(
         read_specification("""
 protocol = "p"
@@ -208,6 +229,27 @@ ERRORS = [
         "SHOW",
         {"at": {"x": 1, "y": 2}},
     ),
+    Row("strict", C2S, '⟨<move kind="card">⟩</move>\r\n\r\n', "unknown-message"),
+    Row("strict", C2S, "⟨<table>⟩</table>\r\n\r\n", "wrong-direction"),
+    Row("strict", C2S, '<MOVE kind="⟨carts⟩" to="a"/>\r\n\r\n', "bad-field", "MOVE"),
+    Row("strict", C2S, '⟨<MOVE kind="card">⟩</MOVE>\r\n\r\n', "missing-attribute", "MOVE"),
+    Row("strict", C2S, '<MOVE kind="card" to="a" ⟨card="red"⟩/>\r\n\r\n', "unknown-attribute", "MOVE"),
+    Row("strict", C2S, '⟨<MOVE kind="card" to="a">⟩</MOVE>\r\n\r\n', "missing-element", "MOVE"),
+    Row("strict", C2S, '<MOVE kind="card" to="a"><card>⟨rde⟩</card></MOVE>\r\n\r\n', "bad-field", "MOVE"),
+    Row("strict", C2S, '<game version="⟨0⟩"><bid kind="ask"/></game>\r\n\r\n', "bad-number"),
+    Row("strict", C2S, '<bid kind="answer">⟨10⟩</bid>\r\n\r\n', "bad-number", "bid"),
+    Row("strict", C2S, '<bid kind="ask">⟨5⟩</bid>\r\n\r\n', "stray-text", "bid"),
+    Row("strict", S2C, "⟨<table>⟩</table>\r\n\r\n", "missing-element", "table"),
+    Row(
+        "strict",
+        S2C,
+        '<table><host id="1"/><guest id="2"/><guest id="3"/>⟨<guest id="4"/>⟩</table>\r\n\r\n',
+        "too-many",
+        "table",
+    ),
+    Row("deep", C2S, '<stream><⟨HOP⟩ x="1"/>', "unknown-message"),
+    Row("deep", C2S, '<room><SHOW kind="⟨HOP⟩"/></room>', "unknown-message"),
+    Row("deep", C2S, "<room>⟨<SHOW>⟩</SHOW></room>", "unknown-message"),
     # Binary.
     Row("struct", C2S, "⟨\x09⟩ab", "unknown-message"),
     Row("struct", C2S, "⟨⟩", "unknown-message"),
@@ -265,6 +307,20 @@ NOTES = [
     Row("pairs", C2S, "type=MOVE;name=a;x=1;⟨x=2⟩", "duplicate-key", "MOVE", {"name": "a", "x": 2}),
     Row("xml", C2S, '<QUIT ⟨when⟩="now"/>', "unknown-field", "QUIT"),
     Row("xml", C2S, "<QUIT><⟨when⟩>now</when></QUIT>", "unknown-field", "QUIT"),
+    Row("strict", C2S, "⟨<!--⟩x--><bid kind='ask'/>\r\n\r\n", "comment", "bid", {"kind": "ask"}),
+    Row("strict", C2S, "<bid kind='ask'/>⟨\n⟩\n", "line-feed", "bid", {"kind": "ask"}),
+    Row("strict", C2S, "⟨<BID KIND='ask'/>⟩\r\n\r\n", "upper-case", "bid", {"kind": "ask"}),
+    Row("strict", C2S, "<bid kind='ask'/>⟨⟩", "same-line", "bid", {"kind": "ask"}),
+    Row("strict", C2S, "<say>⟨\udcb1⟩</say>\r\n\r\n", "iso-8859-2", "say", {"say": "ą"}),
+    Row(
+        "strict",
+        C2S,
+        '<MOVE kind=⟨"card "⟩to="a"><card>red</card></MOVE>\r\n\r\n',
+        "misprint-quote",
+        "MOVE",
+        {"kind": "card", "to": "a", "card": ["red"]},
+    ),
+    Row("deep", C2S, "<stream><QUIT ⟨when⟩='now'/>", "unknown-field", "QUIT"),
     Row("delimited", C2S, "MOVE;a;1;2⟨;⟩", "trailing-delimiter", "MOVE", {"name": "a", "x": 1, "y": 2}),
     Row("delimited", S2C, "GAME OVER;ann⟨;⟩\n", "trailing-delimiter", "GAME OVER", {"winner": "ann"}),
     Row("words", C2S, "⟨\r\n⟩", "empty-message"),

@@ -1,4 +1,4 @@
--- CGML: elements whose attributes, text and elements are all specified, optionally in an envelope.
+-- Elements whose attributes, text and elements are all specified, optionally in an envelope.
 
 local read_shape
 
@@ -13,12 +13,13 @@ local function read_text(field, text, at, stop)
   return node
 end
 
-function read_shape(shape, element, version)
+function read_shape(shape, element, outer)
   local found, known = {t = "object", at = element.at, stop = element.stop}, {}
+  for _, field in ipairs(outer or {}) do known[field.name] = field end
   for _, field in ipairs(shape.attributes) do known[field.name] = field end
   local seen = {}
   for _, each in ipairs(element.attributes) do
-    local field = known[each.name] or (version and version.name == each.name and version)
+    local field = known[each.name]
     if not field then return nil, each.name .. " does not belong here" end
     local node, problem = read_text(field, each.value, each.at, each.stop)
     if node == nil then return nil, problem end
@@ -39,7 +40,7 @@ function read_shape(shape, element, version)
     return found
   end
   if own ~= "" then return nil, "there is text between elements" end
-  if #element.children > 32 then return nil, "there are too many elements" end
+  if #element.children > shape.limit then return nil, "there are too many elements" end
   local children, counts, lists, texts = {}, {}, {}, {}
   for _, child in ipairs(shape.children) do children[child.name] = child end
   for _, inner in ipairs(element.children) do
@@ -57,7 +58,7 @@ function read_shape(shape, element, version)
       if counts[inner.tag] > 1 then return nil, inner.tag .. " occurs twice" end
       found[#found + 1] = {key = inner.tag, value = node}
     else
-      if node.t == "s" then
+      if child.once and node.t == "s" then
         local key = inner.tag .. "\0" .. node.v
         if texts[key] then return nil, node.v .. " occurs twice" end
         texts[key] = true
@@ -78,23 +79,23 @@ function read_shape(shape, element, version)
   return found
 end
 
-function K.formats.cgml(protocol, frame, direction)
-  local text = frame
-  if K.not_utf8(text) then
-    if text:find("[\128-\159]") then return {error = "this is neither UTF-8 nor ISO-8859-2"} end
-    text = text:gsub("[\128-\255]", function(byte) return protocol.format.charset[byte:byte() - 127] end)
+function K.formats.elements(protocol, frame, direction)
+  local text, charset = frame, protocol.format.charset
+  if charset and K.not_utf8(text) then
+    if text:find("[\128-\159]") then return {error = "this is in none of the two charsets"} end
+    text = text:gsub("[\128-\255]", function(byte) return charset[byte:byte() - 127] end)
+  else
+    local problem
+    text, problem = K.decoded(text, protocol.format.encoding)
+    if problem then return {error = "the bytes are not " .. protocol.format.encoding} end
   end
   if text:find("[%z\1-\8\11\12\14-\31]") then return {error = "there is a control character"} end
   text = text:gsub("^[ \t\r\n]*\239\187\191", "")
   if not text:find("[^ \t\r\n]") then return {nothing = true} end
-  local body, version = trimmed(text), nil
-  body = body:gsub("^<%?xml[^<>]*%?>[ \t\r\n]*", "")
-  local inside, after = body:match("^<cgml([^<>]*)>()")
-  if inside then
-    version = inside:match('version[ \t\r\n]*=[ \t\r\n]*["\']([^"\']*)["\']')
-    body = trimmed(body:sub(after))
-  end
-  body = trimmed((body:gsub("</cgml[ \t\r\n]*>$", "")))
+  local body = trimmed(text):gsub("^<%?xml[^<>]*%?>[ \t\r\n]*", "")
+  local from, upto, outer = K.unwrapped(protocol, body, 1, #body + 1)
+  body = trimmed(body:sub(from, upto - 1))
+  if body == "" and protocol.framing.stays_open then return {name = protocol.framing.envelope, fields = {}} end
   local root, problem = K.parse_xml(body, 1, #body + 1)
   if root == nil then return {error = "this is not XML: " .. problem} end
   local rows = K.rows(protocol, direction, root.tag)
@@ -115,7 +116,7 @@ function K.formats.cgml(protocol, frame, direction)
     end
   end
   if chosen == nil then return {name = root.tag, fields = {}, error = root.tag .. ": its kind is not known"} end
-  local found, wrong = read_shape(chosen.shape, root, protocol.format.version)
+  local found, wrong = read_shape(chosen.shape, root, protocol.format.outer)
   if found == nil then return {name = root.tag, fields = {}, error = root.tag .. ": " .. wrong} end
   local function drop(node)
     node.at, node.stop = nil, nil
@@ -123,6 +124,6 @@ function K.formats.cgml(protocol, frame, direction)
   end
   -- Offsets are those of the message without its envelope.
   drop(found)
-  if version then found[#found + 1] = {key = "version", value = K.scalar("s", version)} end
+  for _, each in ipairs(outer) do found[#found + 1] = each end
   return {name = root.tag, fields = found}
 end
