@@ -33,7 +33,6 @@ from kiebitz.cli.tui.sequence_pane import SequencePane
 from kiebitz.cli.tui.small_tables import SmallTables
 from kiebitz.cli.tui.status import pane_title, status_line
 from kiebitz.cli.tui.strip_rendering import has_letters
-from kiebitz.cli.tui.style import CSS
 from kiebitz.cli.tui.timeline_bar import Bar
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import ControlClient
@@ -72,7 +71,7 @@ class _MainScreen(Screen[None], inherit_bindings=False):
 class WatchApp(App[int], inherit_bindings=False):
     """The application. Its return value is the exit status."""
 
-    CSS = CSS
+    CSS_PATH = "style.tcss"
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(

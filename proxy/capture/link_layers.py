@@ -5,7 +5,9 @@ The numbers are those of https://www.tcpdump.org/linktypes.html and of the IEEE'
 
 from __future__ import annotations
 
-from functools import partial
+import tomllib
+from functools import cache, partial
+from pathlib import Path
 from struct import Struct
 
 from kiebitz.proxy.capture.ethernet import (
@@ -46,7 +48,6 @@ from kiebitz.proxy.capture.layers import (
     skip,
     version_of,
 )
-from kiebitz.proxy.capture.link_type_names import LINK_TYPE_NAMES
 from kiebitz.proxy.capture.point_to_point import (
     read_frame_relay,
     read_hdlc,
@@ -302,9 +303,16 @@ ETHERTYPES: dict[int, LayerReader] = {
 """EtherType -> the reader of its content, other than IP."""
 
 
+@cache
+def link_type_names() -> dict[int, str]:
+    """Return the names of link types by number, without their prefix LINKTYPE_."""
+    names = tomllib.loads(Path(__file__).with_name("link_types.toml").read_text(encoding="utf-8"))
+    return {int(number): name for number, name in names.items()}
+
+
 def link_type(number: int) -> str:
     """Return a link type's number and its name, as in `link type 189 (USB_LINUX)`."""
-    name = LINK_TYPE_NAMES.get(number)
+    name = link_type_names().get(number)
     return f"link type {number} ({name})" if name else f"link type {number}"
 
 

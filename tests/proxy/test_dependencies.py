@@ -13,7 +13,7 @@ from importlib.metadata import version
 import pytest
 from command import ROOT, kiebitz
 
-from kiebitz.proxy.system.dependencies import UNDOCUMENTED, IncompatibleVersion, Undocumented, check_names
+from kiebitz.proxy.system.dependencies import IncompatibleVersion, Undocumented, check_names, undocumented
 
 DOCUMENTED = {
     "click": ("click", "click.core", "click.shell_completion", "click.testing"),
@@ -47,10 +47,10 @@ PRODUCT = [
     if not any(parent.is_symlink() for parent in path.parents)
 ]
 
-LISTED = {name for dependency in UNDOCUMENTED.values() for name in dependency.names}
+LISTED = {name for dependency in undocumented().values() for name in dependency.names}
 
 
-@pytest.mark.parametrize("package", UNDOCUMENTED)
+@pytest.mark.parametrize("package", undocumented())
 def test_every_undocumented_name_exists(package: str) -> None:
     check_names(package)
 
@@ -121,7 +121,7 @@ def test_a_missing_name_is_named_with_the_tested_versions(monkeypatch: pytest.Mo
         "mitmproxy.proxy.queues:Queue",
         "mitmproxy.proxy.server:ConnectionHandler.close_connection(in_ms)",
     ):
-        monkeypatch.setitem(UNDOCUMENTED, "mitmproxy", Undocumented(("11.0.2", "12.2.3"), (gone,)))
+        monkeypatch.setitem(undocumented(), "mitmproxy", Undocumented(("11.0.2", "12.2.3"), (gone,)))
         with pytest.raises(IncompatibleVersion) as caught:
             check_names("mitmproxy")
         has_not = f"mitmproxy {version('mitmproxy')} has no {gone}"
@@ -138,6 +138,6 @@ def test_the_tested_versions_are_documented() -> None:
     header, _, *table = (
         [cell.strip() for cell in line.split("|")] for line in section.splitlines() if line.startswith("|")
     )
-    for package, dependency in UNDOCUMENTED.items():
+    for package, dependency in undocumented().items():
         (column,) = (at for at, title in enumerate(header) if title.lower() == package)
         assert {row[column] for row in table} == {*dependency.tested}, package
