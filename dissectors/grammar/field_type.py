@@ -96,6 +96,9 @@ class FieldType(ABC):
     words: tuple[str, ...] = ()
     """Possible values, if they are fixed words; for free text, the words that are not personal."""
 
+    keeps: Callable[[str], bool] | None = None
+    """Returns True for free text that is not personal."""
+
     wrong_texts: Sequence[Wrong] = OF_ANY
     """Candidates for invalid texts; `decode` decides which of them are."""
 
@@ -139,7 +142,8 @@ class FieldType(ABC):
         if self.parts:
             return self.with_parts(value, lambda kind, part: kind.anonymized(part, replace, rename))
         if self.is_free_text and isinstance(value, str):
-            return value if value in self.words else replace(value)
+            is_kept = value in self.words or (self.keeps is not None and self.keeps(value))
+            return value if is_kept else replace(value)
         return self.renamed(value, rename)
 
     def all_words(self) -> Iterator[str]:

@@ -22,10 +22,12 @@ from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
+    BagType,
     BinaryType,
     BooleanType,
     ByteOrder,
     ChoiceType,
+    EitherType,
     FieldTypeSpec,
     Format,
     IdentifierType,
@@ -110,7 +112,8 @@ def binary_type(spec: FieldTypeSpec, of: Format) -> Binary:
             return _binary_choice(values, of)
         case TextType(pattern, rest):
             return BinaryText(None if rest else "u16", of, pattern=pattern)
-        case AnyType():
+        case AnyType() | EitherType() | BagType():
+            # The last two belong to JSON.
             return BinaryBytes(None, of)
         case IdentifierType(kind, inner):
             value = binary_type(inner, of)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.protocol_file.binary_types import binary_type
-from kiebitz.dissectors.protocol_file.json_types import json_type
+from kiebitz.dissectors.protocol_file.json_types import JsonTypes, spellings_of
 from kiebitz.dissectors.protocol_file.specification import FieldTypeSpec, Format
 from kiebitz.dissectors.protocol_file.text_types import text_type
 
+MakeType = Callable[[FieldTypeSpec], FieldType]
 
-def field_type(spec: FieldTypeSpec, of: Format) -> FieldType:
-    """Return the field type for a type of a protocol file, in its format."""
+
+def types_of(of: Format) -> MakeType:
+    """Return a function for the field types of a format."""
     if of.kind == "json":
-        return json_type(spec)
-    if of.kind == "struct":
-        return binary_type(spec, of)
-    return text_type(spec, of)
+        return JsonTypes(spellings_of(of)).type
+    make = binary_type if of.kind == "struct" else text_type
+    return lambda spec: make(spec, of)

@@ -20,10 +20,9 @@ from kiebitz.dissectors.grammar.grammar import (
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.protocol_file.composed import expressions_in
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
-from kiebitz.dissectors.protocol_file.field_types import field_type
+from kiebitz.dissectors.protocol_file.field_types import MakeType, types_of
 from kiebitz.dissectors.protocol_file.game.plan import ROOMS, EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in
-from kiebitz.dissectors.protocol_file.json_codec import has_value
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     MessageSpec,
@@ -42,10 +41,11 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
     """Return the grammar of a protocol file, whose plan may be ready."""
     plan = plan or Plan(specification)
     kinds = {"actor": _PLAYER, WHO: _PLAYER, **_field_kinds(specification)}
+    type_of = types_of(specification.format)
     return Grammar(
         specification.protocol,
         specification.title,
-        rows=[_row(row, specification) for row in specification.messages],
+        rows=[_row(row, specification, type_of) for row in specification.messages],
         events=_event_kinds(plan),
         rules=[_rule(rule, plan) for rule in specification.rules],
         foreign=any(row.summary for row in specification.messages),
@@ -73,10 +73,10 @@ def _more_words(specification: Specification) -> Iterator[str]:
         yield from (*grid.symbols, *(grid.cell or "").split("."), grid.x, grid.y)
 
 
-def _row(row: MessageSpec, specification: Specification) -> MessageType:
+def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> MessageType:
     make: Callable[..., MessageType] = MessageType
     if specification.format.kind == "json":
-        make = partial(JsonRow, form="value" if has_value(row, specification) else "object")
+        make = partial(JsonRow, form=row.form, beside=row.beside, sizes=row.sizes)
     elif specification.format.kind == "xml":
         make = partial(element_row, row, specification.format)
     return make(
@@ -85,8 +85,8 @@ def _row(row: MessageSpec, specification: Specification) -> MessageType:
         tuple(
             Field(
                 field.name,
-                field_type(field.type, specification.format),
-                row.descriptions.get(field.name, field.title),
+                type_of(field.type),
+                field.description or field.title,
                 generated=field.generated,
                 optional=field.optional,
             )

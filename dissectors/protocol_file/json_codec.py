@@ -17,7 +17,8 @@ from kiebitz.dissectors.grammar.json.layouts import JsonRow, KeyLayout, Layout, 
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.specification import MessageSpec, ObjectType, Specification
+from kiebitz.dissectors.protocol_file.json_types import JsonTypes, productions_of, spellings_of
+from kiebitz.dissectors.protocol_file.specification import Specification
 
 _FindPlace = Callable[[bytes, MessageType, str], Place | None]
 _CODES = {
@@ -31,24 +32,14 @@ _CODES = {
 """The codes that all formats of protocol files share, by those of the engine."""
 
 
-def is_keyed(specification: Specification) -> bool:
-    """Return True if the names of messages are keys."""
-    return specification.format.name == "*"
-
-
-def has_value(message: MessageSpec, specification: Specification) -> bool:
-    """Return True if a message is the value of its name, rather than an object with fields."""
-    names = [field.name for field in message.fields]
-    return is_keyed(specification) and names == ["value"] and type(message.fields[0].type) is not ObjectType
-
-
 def layout_of(specification: Specification, grammar: Grammar) -> Layout:
     """Return where the messages of a protocol file have their names and fields."""
-    if is_keyed(specification):
-        return KeyLayout(grammar, is_lenient=True, allows_others=True)
     of, codes = specification.format, specification.codes
+    spellings = spellings_of(of)
+    if of.name == "*":
+        return KeyLayout(grammar, spellings, is_lenient=True, allows_others=True)
     sent = {key: codes.get(key, key[1]) for key in {(row.direction, row.name): None for row in grammar.rows}}
-    return PathLayout(grammar, sent, _path(of.name), _path(of.fields), is_lenient=True)
+    return PathLayout(grammar, sent, _path(of.name), _path(of.fields), spellings=spellings, is_lenient=True)
 
 
 def _path(text: str) -> tuple[str, ...]:
@@ -62,7 +53,8 @@ class FileJsonCodec(Codec):
         self.envelope = FileEnvelope(specification.framing, specification.format)
         self._is_bare = specification.framing.kind not in ("length", "delimiter", "block")
         self._layout = layout_of(specification, grammar)
-        self._engine = JsonCodec(self._layout, Conventions(), keeps_valid_fields=True)
+        shown = productions_of(specification.types, JsonTypes(self._layout.spellings))
+        self._engine = JsonCodec(self._layout, Conventions(), shown, keeps_valid_fields=True)
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         if self._is_bare:
@@ -118,6 +110,10 @@ class FileJsonCodec(Codec):
 
     # The reference, and Wireshark.
 
+    @property
+    def productions(self) -> tuple[str, ...]:
+        return self._engine.productions
+
     def notation(self, row: MessageType) -> str:
         assert isinstance(row, JsonRow)
         value = self._layout.whole(row, {field.name: ... for field in row.fields})
@@ -132,8 +128,17 @@ class FileJsonCodec(Codec):
 
     wire_fallback = "json_any"
 
+    @property
+    def _has_forms(self) -> bool:
+        """True if the fields of some messages are a list, or next to the name."""
+        return any(row.beside or row.form == "list" for row in self._layout.all_rows)
+
     def wire_format(self) -> Mapping[str, Any]:
         layout = self._layout
+        parts = ("text_types", "framing_text", *self.envelope.wire_parts, "json", "pairs", "keyed")
+        framing = self.envelope.wire_framing()
+        if self._has_forms:
+            return {**self._engine.wire_format(), "framing": framing, "runtime": parts}
         details: dict[str, Any] = {"is_key": True, "name_path": (), "fields_path": (), "reserved": None}
         if isinstance(layout, PathLayout):
             details = {
@@ -143,14 +148,16 @@ class FileJsonCodec(Codec):
                 "reserved": layout.reserved,
             }
         return {
-            "framing": self.envelope.wire_framing(),
+            "framing": framing,
             "encoding": "utf-8",
-            "runtime": ("text_types", "framing_text", *self.envelope.wire_parts, "json", "pairs"),
+            "runtime": parts,
             "kind": "json",
             **details,
         }
 
     def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+        if self._has_forms:
+            return self._engine.wire_row(row)
         sent = next(sent for sent, name in self._layout.names[row.direction].items() if name == row.name)
         return {} if isinstance(sent, str) else {"code": str(sent)}
 
@@ -177,4 +184,6 @@ def _notation(value: Any) -> str:
     if isinstance(value, dict):
         members = (f"{json.dumps(key)}:{_notation(part)}" for key, part in value.items())
         return f"{{{','.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_notation, value))}]"
     return json.dumps(value)

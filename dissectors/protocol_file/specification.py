@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import Expectation, RequirementLevel
 from kiebitz.dissectors.grammar.fields import Limits
+from kiebitz.dissectors.grammar.invalid_values import Wrong
+from kiebitz.dissectors.grammar.json.containers import SizeRule
+from kiebitz.dissectors.grammar.json.layouts import Form
+from kiebitz.dissectors.grammar.json.types import OddWord
 from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.identity import SamePlayer
 from kiebitz.dissectors.model import Direction, Severity, Transport
@@ -64,6 +68,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         stays_open: True if it is around all messages of a direction.
         outer: Its attributes that are fields of the message.
         is_strict: True if an XML message has only what its row says, where that says it.
+        spelled: In JSON, other spellings of words and keys that readers accept.
+        letters: Replacements of letters in these that readers accept.
     """
 
     kind: FormatKind = "words"
@@ -80,33 +86,58 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     stays_open: bool = False
     outer: tuple[FieldSpec, ...] = ()
     is_strict: bool = False
+    spelled: Mapping[str, Sequence[str]] = {}
+    letters: Mapping[str, str] = {}
 
 
-# Types of fields.
+# Types of fields. Keys of a table in `[types]` are attributes that are given by name.
 
 
-class TextType(msgspec.Struct, frozen=True):
-    """Any text; `rest` is all that remains of a frame. `pattern` must match the whole text."""
+class _Type(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys of any type: its description, and invalid values for the test cases of `probe`."""
+
+    title: str = ""
+    wrong: tuple[Wrong, ...] = ()
+
+
+class TextType(_Type, frozen=True):
+    """Any text; `rest` is all that remains of a frame. `pattern` must match the whole text.
+
+    Texts other than the `usual` one are noted with the sentence `note`. An anonymized copy keeps the words
+    `keep`, texts that match it if it is a pattern, or all.
+    """
 
     pattern: str | None = None
     rest: bool = False
+    keep: bool | str | tuple[str, ...] = ()
+    usual: str | None = None
+    note: str = ""
 
 
-class NumberType(Limits, frozen=True):
-    """A number within inclusive limits; `whole` if it has no fraction."""
+class NumberType(Limits, frozen=True, kw_only=True):
+    """A number within inclusive limits; `whole` if it has no fraction. Below `usual` it is noted."""
+
+    title: str = ""
+    wrong: tuple[Wrong, ...] = ()
+    usual: int | None = None
 
 
-class BooleanType(msgspec.Struct, frozen=True):
+class BooleanType(_Type, frozen=True):
     """True or false."""
 
 
-class ChoiceType(msgspec.Struct, frozen=True):
-    """One of a few values: words, or in JSON also numbers."""
+class ChoiceType(_Type, frozen=True):
+    """One of a few values: words, or in JSON also numbers.
+
+    Readers accept other spellings of words, `spelled`, and `odd` words; both are noted.
+    """
 
     values: tuple[str | int, ...]
+    spelled: Mapping[str, tuple[str, ...]] = {}
+    odd: Mapping[str, OddWord] = {}
 
 
-class IdentifierType(msgspec.Struct, frozen=True):
+class IdentifierType(_Type, frozen=True):
     """An identifier of a `kind`: `player` is a player's name, `id` a player's number; others are free.
 
     `of` is the type of the value.
@@ -116,10 +147,10 @@ class IdentifierType(msgspec.Struct, frozen=True):
     of: TextType | NumberType | BinaryType = TextType()
 
 
-class ListType(msgspec.Struct, frozen=True):
+class ListType(_Type, frozen=True):
     """A list of `least` to `most` items; in text, with a separator between them.
 
-    Of `nulls`, an empty item is null.
+    Of `nulls`, an empty item is null. `noun` is a word for its items.
     """
 
     item: FieldTypeSpec
@@ -127,23 +158,52 @@ class ListType(msgspec.Struct, frozen=True):
     least: int = 0
     most: int | None = None
     nulls: bool = False
+    noun: str = ""
 
 
-class ObjectType(msgspec.Struct, frozen=True):
+class ObjectType(_Type, frozen=True):
     """An object with fields; in text, values with a separator between them.
 
-    An empty separator is the usual one: a colon, or a blank if words are quoted with a padding.
+    An empty separator is the usual one: a colon, or a blank if words are quoted with a padding. `noun` is a
+    word for it; if it is `compact`, `show` has it in one piece.
     """
 
     fields: tuple[FieldSpec, ...]
     separator: str = ""
+    noun: str = ""
+    compact: bool = False
+    sizes: SizeRule | None = None
 
 
-class AnyType(msgspec.Struct, frozen=True):
+class AnyType(_Type, frozen=True):
     """Any JSON value; in text, any text."""
 
 
-class BinaryType(msgspec.Struct, frozen=True):
+class EitherType(_Type, frozen=True):
+    """A value of one of several types, which differ in the kind of JSON value."""
+
+    options: tuple[FieldTypeSpec, ...]
+    noun: str = ""
+
+
+class BagType(_Type, frozen=True):
+    """In JSON, numbers of things of some kinds: an object, in which an absent kind is 0.
+
+    Attributes:
+        names: Names of the kinds.
+        hidden: Key of the number of hidden things, which may be in place of the object, too; empty if none
+            are.
+        owes: True if numbers below zero are only noted.
+        noun: Word for the things.
+    """
+
+    names: tuple[str, ...]
+    hidden: str = ""
+    owes: bool = False
+    noun: str = ""
+
+
+class BinaryType(_Type, frozen=True):
     """A value of the format `struct`.
 
     Attributes:
@@ -165,12 +225,14 @@ FieldTypeSpec = (
     | ListType
     | ObjectType
     | AnyType
+    | EitherType
+    | BagType
     | BinaryType
 )
 
 
 class FieldSpec(msgspec.Struct, frozen=True):
-    """A field of a message; `title` is its type as written in the file.
+    """A field of a message; `title` is its type as written in the file, and `description` its meaning.
 
     A `generated` value differs in every game, such as a token. An `optional` field may be absent.
     `is_attribute` is true of an attribute of an XML element.
@@ -182,6 +244,19 @@ class FieldSpec(msgspec.Struct, frozen=True):
     optional: bool = False
     generated: bool = False
     is_attribute: bool = False
+    description: str = ""
+
+
+def parts_of(kind: FieldTypeSpec) -> Sequence[FieldTypeSpec]:
+    """Return the types directly within a type."""
+    match kind:
+        case ListType(item):
+            return (item,)
+        case ObjectType(fields):
+            return [field.type for field in fields]
+        case EitherType(options):
+            return options
+    return ()
 
 
 class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,8 +271,11 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
         summary: Words for listings, with fields in braces.
         clause: Clause of the specification.
         dialect: Difference from the specification.
-        descriptions: Meanings of fields.
         repeats: True if another message may follow without the empty line after it.
+        form: In JSON with the name as a key, the form of its value: an object with the fields, a list of
+            them, or the only field itself.
+        beside: Fields that are next to the name instead.
+        sizes: The number of items of a field by the value of another one.
     """
 
     name: str
@@ -211,8 +289,10 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
     summary: str | None = None
     clause: str | None = None
     dialect: str | None = None
-    descriptions: Mapping[str, str] = {}
     repeats: bool = False
+    form: Form = "object"
+    beside: tuple[str, ...] = ()
+    sizes: SizeRule | None = None
 
 
 class ReferenceSpec(msgspec.Struct, frozen=True):
@@ -480,6 +560,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
         lenient: Deviations that readers accept.
+        types: The named types.
         game: Rules for the game to which a message belongs; None if there is one at a time.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         reference: The fields by which an answer names its request; None if answers come in order.
@@ -493,6 +574,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     framing: Framing
     format: Format
     lenient: Lenient = Lenient()
+    types: Mapping[str, FieldTypeSpec] = {}
     messages: tuple[MessageSpec, ...]
     game: RoomSpec | None = None
     table: str | None = None

@@ -13,9 +13,11 @@ from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
+    BagType,
     BinaryType,
     BooleanType,
     ChoiceType,
+    EitherType,
     FieldTypeSpec,
     Format,
     IdentifierType,
@@ -43,11 +45,19 @@ def identifier_kind(kind: str) -> IdentifierKind:
 
 def text_type(spec: FieldTypeSpec, of: Format, *, is_part: bool = False) -> FieldType:
     """Return the field type for a type of a protocol file in a text format."""
+    kind = _text_type(spec, of, is_part)
+    if spec.title:
+        kind.title = spec.title
+    return kind
+
+
+def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
     match spec:
         case TextType(pattern, rest):
-            if pattern is not None:
-                return PatternText(pattern)
-            return Rest() if rest else Text()
+            text = PatternText(pattern) if pattern is not None else Rest() if rest else Text()
+            text.words, text.keeps = kept(spec)
+            text.is_free_text = text.is_free_text and spec.keep is not True
+            return text
         case NumberType():
             return Number(limits=spec)
         case BooleanType():
@@ -71,8 +81,16 @@ def text_type(spec: FieldTypeSpec, of: Format, *, is_part: bool = False) -> Fiel
             return ObjectText(kinds, tokenizer, optional)
         case BinaryType():
             return _binary_as_text(spec)
-        case AnyType():
+        case AnyType() | EitherType() | BagType():
+            # The last two belong to JSON.
             return AnyText()
+
+
+def kept(spec: TextType) -> tuple[tuple[str, ...], Callable[[str], bool] | None]:
+    """Return the words that an anonymized copy keeps, and a condition for texts that it keeps."""
+    if isinstance(spec.keep, str):
+        return (), matcher(spec.keep)
+    return (() if isinstance(spec.keep, bool) else spec.keep), None
 
 
 def _list_text(spec: ListType, of: Format, *, is_spread: bool) -> ListText:

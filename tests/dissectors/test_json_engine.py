@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from all_cases import CASES
+from command import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
@@ -116,3 +117,42 @@ def test_a_list_has_the_specified_number_of_items() -> None:
     for count in range(5):
         decoded = codec.decode(json.dumps({"type": "SHOW", "cards": ["red"] * count}).encode(), "s2c")
         assert decoded.valid == (1 <= count <= 2)
+
+
+_ISLANDS = (ROOT / "docs" / "protocol-files.md").read_text().split('protocol = "islands"')[1].split("```")[0]
+
+
+@pytest.mark.parametrize(
+    ("frame", "found"),
+    [
+        ('{"Hello":{"version":"1.0","number":1}}', {"version": "1.0", "number": 1}),
+        ('{"Hello":{"version":"1.1","number":1}}', ["version 1.1 is read as 1.0"]),
+        ('{"Hello":{"version":"1.0","number":0}}', ["0 is below 1"]),
+        ('{"Built":{"player":1,"piece":{"kind":"Dorf","at":[{"x":1,"y":2}]}}}', {}),
+        ('{"Built":{"player":1,"piece":{"kind":"village","at":[{"x":1,"y":2}]}}}', ['is "Dorf" in the spec']),
+        ('{"Built":{"player":1,"piece":{"kind":"Strasse","at":[{"x":1,"y":2}]}}}', ["Straße needs 2 values"]),
+        ('{"Built":{"player":1,"piece":{"kind":"Way","at":[1]}}}', ["1 is not a place"]),
+        ('{"Rolled":{"player":1,"pips":[1]}}', ["there are 1 dice"]),
+        ('{"Robber":"A"}', {"to": "A"}),
+        ('{"Robber":{"x":1,"y":2}}', {"to": {"x": 1, "y": 2}}),
+        ('{"Robber":3}', ["3 is not"]),
+        ('{"Cards":[{"wood":1},0],"player":1}', {"player": 1, "cards": {"wood": 1}, "drawn": 0}),
+        ('{"Cards":[{"hidden":2},0],"player":1}', ["hidden cards"]),
+        ('{"Cards":[-1,0],"player":1}', ["-1 is below zero"]),
+        ('{"Cards":[{"wodo":1},0],"player":1}', ['did you mean "wood"?']),
+        ('{"Drawn":{"card":"hidden"}}', ["hidden is written for 0"]),
+    ],
+)
+def test_types_of_json(frame: str, found: dict[str, Any] | list[str]) -> None:
+    dissector = dissector_from(read_specification(f'protocol = "islands"{_ISLANDS}'))
+    direction: Any = "c2s" if "Robber" in frame else "s2c"
+    decoded = dissector.codec.decode(frame.encode(), direction)
+    if isinstance(found, dict):
+        assert not decoded.violations
+        assert decoded.fields == (found or json.loads(frame)["Built"])
+        name = next(iter(json.loads(frame)))
+        assert json.loads(dissector.codec.encode(name, direction, decoded.fields)) == json.loads(frame)
+    else:
+        texts = [violation.text for violation in decoded.violations]
+        assert len(texts) == len(found)
+        assert all(part in text for part, text in zip(found, texts, strict=True)), texts

@@ -42,7 +42,6 @@ class JsonList(JsonType):
         item: The type of its items.
         least: Smallest number of items.
         most: Largest number of items, None for no limit.
-        sizes: The allowed numbers of items, in place of `least` and `most`.
         noun: Word for its items.
         title: Its description.
     """
@@ -54,24 +53,16 @@ class JsonList(JsonType):
         item: JsonType,
         least: int = 0,
         most: int | None = None,
-        sizes: Sequence[int] = (),
         noun: str = "values",
         title: str = "",
     ) -> None:
-        self.item, self.parts, self.noun, self.sizes = item, (item,), noun, tuple(sizes)
-        self.least, self.most = (min(sizes), max(sizes)) if sizes else (least, most)
+        self.item, self.parts, self.noun, self.least, self.most = item, (item,), noun, least, most
         self.title = title or f"list: {item.title}"
-
-    def _has_size(self, value: Sequence[Any]) -> bool:
-        size = len(value)
-        if self.sizes:
-            return size in self.sizes
-        return self.least <= size and (self.most is None or size <= self.most)
 
     def read(self, value: Any, reading: Reading) -> Any:
         if type(value) is not list:
             raise Misfit(f"{quoted(value)} is not a list", self.title)
-        if not self._has_size(value):
+        if not (self.least <= len(value) and (self.most is None or len(value) <= self.most)):
             raise Misfit(f"there are {len(value)} {self.noun}", self.title)
         found: list[Any] = []
         path, read = reading.path, self.item.read
@@ -93,9 +84,7 @@ class JsonList(JsonType):
 
     def check(self) -> Check | None:
         check = self.item.check()
-        if check is None:
-            return self._has_size if self.sizes else None
-        return lambda value: self._has_size(value) and all(map(check, value))
+        return None if check is None else lambda value: all(map(check, value))
 
     def part(self, step: str | int) -> Part | None:
         return Part(step, self.item) if isinstance(step, int) else None

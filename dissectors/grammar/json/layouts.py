@@ -175,19 +175,19 @@ class KeyLayout(Layout):
         return frozenset() if row.beside else _written(row.name)
 
     def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
-        key = next(iter(value), "")
-        if len(value) != 1 and self._allows_others:
-            key = next((key for key in value if key in self.names[direction]), key)
-        if len(value) == 1 or self._allows_others:
-            rows = self._alone.get((direction, self.names[direction].get(key, "")), ())
-            return Candidates(rows, key, (key,))
-        for key in value:
+        first = next(iter(value), "")
+        for key in value if len(value) > 1 else ():
             rows = tuple(
                 row for row in self.rows_of(direction, key) if row.beside and {key, *row.beside} == {*value}
             )
             if rows:
                 return Candidates(rows, key, (key,))
-        return Candidates((), None, ())
+        if len(value) != 1:
+            if not self._allows_others:
+                return Candidates((), None, ())
+            first = next((key for key in value if key in self.names[direction]), first)
+        rows = self._alone.get((direction, self.names[direction].get(first, "")), ())
+        return Candidates(rows, first, (first,))
 
     def fields(self, row: JsonRow, whole: dict[str, Any]) -> dict[str, Any]:
         inner: dict[str, Any] = whole.pop(row.name, None) or {}

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch, Rename, Replace
-from kiebitz.dissectors.grammar.fields import LARGEST, MAX_QUOTED, OF_WHOLE_FIELDS, SMALLEST, is_version
+from kiebitz.dissectors.grammar.fields import LARGEST, MAX_QUOTED, OF_WHOLE_FIELDS, SMALLEST
 from kiebitz.dissectors.grammar.grammar import nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong, other_case
 from kiebitz.dissectors.grammar.patching import Path
@@ -160,7 +160,7 @@ def wrong_inside(part: JsonType, name: str, around: Callable[[Wrong, Any], str])
 class JsonText(JsonType):
     """A string that a pattern `matches`. Any other than the `usual` one is noted, if there is a `note`.
 
-    A `personal` text is chosen by its sender; the `words` are not personal.
+    A `personal` text is chosen by its sender; the `words`, and those that it `keeps`, are not personal.
     """
 
     title = "text"
@@ -175,8 +175,9 @@ class JsonText(JsonType):
         note: str | None = None,
         title: str | None = None,
         personal: bool = True,
+        keeps: Check | None = None,
     ) -> None:
-        self.is_free_text = personal
+        self.is_free_text, self.keeps = personal, keeps
         self.matches, self.words, self.usual, self.note = matches, tuple(words), usual, note
         self.title = title or self.title
 
@@ -200,13 +201,6 @@ class JsonText(JsonType):
     def wire_type(self) -> Mapping[str, Any]:
         limit = {} if self.matches is None else {"limit": "its pattern is not checked"}
         return {"kind": "json_text", **limit}
-
-
-class JsonVersion(JsonText):
-    """A version number, which is not personal."""
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
-        return value if not isinstance(value, str) or is_version(value) else replace(value)
 
 
 class JsonNumber(JsonType):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.protocol_file.specification import (
+    EitherType,
     FieldSpec,
     FieldTypeSpec,
     IdentifierType,
@@ -18,6 +20,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     MessageSpec,
     ObjectType,
     Specification,
+    parts_of,
 )
 
 PLAYER, ID = "player", "id"
@@ -202,10 +205,10 @@ def kinds_in(field: FieldSpec) -> Iterator[tuple[str, str]]:
         name, type = waiting.pop()
         if isinstance(type, IdentifierType):
             yield name, type.kind
-        elif isinstance(type, ListType):
-            waiting.append((name, type.item))
         elif isinstance(type, ObjectType):
             waiting += [(part.name, part.type) for part in type.fields]
+        else:
+            waiting += [(name, part) for part in parts_of(type)]
 
 
 def names_in(type: FieldTypeSpec) -> Iterator[str]:
@@ -213,11 +216,9 @@ def names_in(type: FieldTypeSpec) -> Iterator[str]:
     waiting = [type]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, ListType):
-            waiting.append(part.item)
-        elif isinstance(part, ObjectType):
+        if isinstance(part, ObjectType):
             yield from (field.name for field in part.fields)
-            waiting += [field.type for field in part.fields]
+        waiting += parts_of(part)
 
 
 def conversion_of(field: FieldSpec, identity: IdentitySpec | None) -> Convert | None:
@@ -238,10 +239,19 @@ def conversion(type: FieldTypeSpec) -> Convert | None:
         return lambda value, resolve: (
             [item(part, resolve) for part in value] if isinstance(value, list | tuple) else value
         )
+    if isinstance(type, EitherType):
+        options = [found for option in type.options if (found := conversion(option)) is not None]
+        return partial(_by_each, options) if options else None
     if isinstance(type, ObjectType):
         parts = {field.name: found for field in type.fields if (found := conversion(field.type)) is not None}
         return _of_parts(parts) if parts else None
     return None
+
+
+def _by_each(conversions: Sequence[Convert], value: Any, resolve: Resolve) -> Any:
+    """Return a value after the first conversion that changes it."""
+    converted = (convert(value, resolve) for convert in conversions)
+    return next((new for new in converted if new != value), value)
 
 
 def _of_parts(parts: Mapping[str, Convert]) -> Convert:

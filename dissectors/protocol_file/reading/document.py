@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, field
 
 from kiebitz.dissectors.conformance.expectations import Reaction, RequirementLevel
+from kiebitz.dissectors.grammar.json.layouts import Form
 from kiebitz.dissectors.model import Severity, Transport
 from kiebitz.dissectors.protocol_file.specification import (
     ByteOrder,
@@ -67,6 +68,73 @@ class RowTable(Table):
     repeats: Annotated[
         Flag, _about("True if another message may follow without the empty line that XML messages end in.")
     ] = False
+    form: Annotated[
+        Form | None, _about("Form of the value of a key that is the name: an object, a list, or one field.")
+    ] = None
+    beside: Annotated[list[str], _about("Fields that are next to such a key."), _kind("a list")] = []
+    sizes: Annotated[SizesTable | None, _about("Number of items of one field by the value of another.")] = (
+        None
+    )
+
+
+class SizesTable(Table):
+    """The number of items of one field by the value of another."""
+
+    by: Annotated[Text, _about("Field whose value decides.")]
+    of: Annotated[Text, _about("Field that is a list.")]
+    sizes: Annotated[dict[str, int], _about("Numbers of items by value."), _kind("a table")]
+    otherwise: Annotated[int, Meta(ge=0), _about("Number of items for any other value.")]
+
+
+class OddTable(Table):
+    """A word that is not specified, and stands for another value."""
+
+    value: Annotated[str | int, _about("The value that it stands for."), _kind("a word or a number")]
+    note: Annotated[Text, _about("Sentence with which it is noted.")]
+
+
+class WrongTable(Table):
+    """A value for the test cases of probe that its type does not yield by itself."""
+
+    kind: Annotated[Text, _about("A word for it in names of test cases.")]
+    title: Annotated[Text, _about("The same in words.")]
+    text: Annotated[Text, _about("The value as it is sent.")]
+    allowed: Annotated[Flag, _about("True if it is no violation.")] = False
+
+
+class TypeTable(Table):
+    """A type with keys."""
+
+    type: Annotated[Text, _about("The type, such as '1..6'.")] = field(name="is")
+    title: Annotated[Text, _about("Words for its values, in the reference and in diagnostics.")] = ""
+    descriptions: Annotated[
+        dict[str, str], _about("Fields of this type, and their meanings."), _kind("a table")
+    ] = {}
+    keep: Annotated[
+        bool | str | list[str],
+        _about("Texts that an anonymized copy keeps: words, those like a '/pattern/', or all."),
+        _kind("true, a list of words, or a '/pattern/'"),
+    ] = []
+    usual: Annotated[
+        str | int | None,
+        _about("The usual text, or the least usual number; others are noted."),
+        _kind("a text or a whole number"),
+    ] = None
+    note: Annotated[Text, _about("Sentence about an unusual text, with {value}.")] = ""
+    noun: Annotated[Text, _about("Word for a value, or for the items of a list, in diagnostics.")] = ""
+    compact: Annotated[Flag, _about("True if show has the object in one piece.")] = False
+    hidden: Annotated[Text, _about("Key of the number of hidden things in a bag.")] = ""
+    owes: Annotated[Flag, _about("True if numbers below zero are noted, and no errors.")] = False
+    spelled: Annotated[
+        dict[str, list[str]],
+        _about("Words, and other spellings that are noted."),
+        _kind("a table from words to lists"),
+    ] = {}
+    odd: Annotated[dict[str, OddTable], _about("Words that stand for another value."), _kind("a table")] = {}
+    sizes: Annotated[SizesTable | None, _about("Number of items of one field by the value of another.")] = (
+        None
+    )
+    wrong: Annotated[list[WrongTable], _about("Values for the test cases of probe."), _kind("a list")] = []
 
 
 class RoomTable(Table, kw_only=True):
@@ -417,7 +485,17 @@ class Document(Table, kw_only=True):
         dict[str, int], _about("Messages, and the numbers that stand for them."), _kind("a table")
     ] = {}
     types: Annotated[
-        dict[str, str], _about("Names of types, and types such as '1..6'."), _kind("a table")
+        dict[str, str | TypeTable], _about("Names of types, and types such as '1..6'."), _kind("a table")
+    ] = {}
+    spelled: Annotated[
+        dict[str, list[str]],
+        _about("In JSON, words and keys with other spellings that are noted."),
+        _kind("a table from words to lists"),
+    ] = {}
+    letters: Annotated[
+        dict[str, str],
+        _about("In JSON, letters of words and keys, and what replaces them."),
+        _kind("a table"),
     ] = {}
     clauses: Annotated[
         dict[str, str], _about("Short names of clauses, and their headings."), _kind("a table")

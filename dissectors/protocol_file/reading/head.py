@@ -94,6 +94,8 @@ class HeadSection:
                 "assign": ("pairs",),
                 "name": ("pairs", "json", "xml", "struct"),
                 "fields": ("json",),
+                "spelled": ("json",),
+                "letters": ("json",),
             },
         )
         if kind == "json" and not head.name:
@@ -139,6 +141,8 @@ class HeadSection:
             order=head.order,
             encoding=head.encoding,
             is_strict=head.strict,
+            spelled=head.spelled,
+            letters=head.letters,
         )
 
     def lenient(self, framing: Framing) -> Lenient:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 import msgspec
@@ -13,9 +14,11 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
+    BagType,
     BinaryType,
     BooleanType,
     ChoiceType,
+    EitherType,
     FieldSpec,
     FieldTypeSpec,
     IdentifierType,
@@ -76,8 +79,11 @@ _ELEMENT = re.compile(r"[^\W\d][\w.-]*(?=\s|$)")
 _WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;]+)")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _BASE = re.compile(
-    r"\s+(?!\S+=)(text|number|integer|[uif](?:8|16|32|64)|varint|text8|text16|text32|bytes8|bytes16|bytes32|(?:text|bytes):\d+)(?![^\s\]}!])"
+    r"\s+(?!\S+=)(?:(text|number|integer|[uif](?:8|16|32|64)|varint|text8|text16|text32|bytes8|bytes16|bytes32|(?:text|bytes):\d+)(?![^\s\]}!])"
+    rf"|(?=(?:{_LIMIT})?\.\.))"
 )
+_OR = re.compile(r"\s+or\s+")
+_BAG = re.compile(r"bag\s+(?!\S+=|or\s)(?=[^\s\[\]{}<>!?])")
 _OBJECT_END = re.compile(r"[^\w\s'}]{0,3}\s*\}")
 _SIZE = re.compile(r":(\d{1,6})(?!\w)")
 _KIND = re.compile(r":([^\W\d]\w*)")
@@ -121,6 +127,31 @@ class NamedTypes(NamedTuple):
     parse: Callable[[str], ParsedType] | None = None
 
 
+def json_kinds(kind: FieldTypeSpec) -> Collection[str]:
+    """Return the kinds of JSON values of a type, in words."""
+    match kind:
+        case TextType() | BinaryType("text" | "bytes"):
+            return ("a text",)
+        case ChoiceType(values):
+            return {"a text" if isinstance(value, str) else "a number": None for value in values}
+        case IdentifierType(name, of):
+            return json_kinds(of) if name == "player" or of != TextType() else ("a number", "a text")
+        case BooleanType() | BinaryType("bool8"):
+            return ("true or false",)
+        case ListType():
+            return ("a list",)
+        case ObjectType():
+            return ("an object",)
+        case BagType():
+            return ("an object", "a number") if kind.hidden else ("an object",)
+        case EitherType(options):
+            return [each for option in options for each in json_kinds(option)]
+        case AnyType():
+            return ("a text", "a number", "true or false", "a list", "an object", "null")
+        case _:
+            return ("a number",)
+
+
 def near(word: str, known: Collection[str]) -> str:
     """Return a suggestion for a word that resembles a known one, or an empty text."""
     close = (
@@ -133,20 +164,29 @@ class Parser:
     """Parser of a row or type. `mistakes` has those after which it went on.
 
     In JSON, a choice of unquoted integers is one of numbers. In XML, a field may be an attribute.
+    `descriptions` are those of fields.
     """
 
     def __init__(
-        self, text: str, types: NamedTypes, has_numbers: bool = True, has_attributes: bool = False
+        self,
+        text: str,
+        types: NamedTypes,
+        has_numbers: bool = True,
+        has_attributes: bool = False,
+        descriptions: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._text = text
         self._types = types
         self._has_numbers = has_numbers
         self._has_attributes = has_attributes
+        self._descriptions = descriptions
         self._at = 0
         self._deepest = 0
         self.parts = 0
         """Number of types, those inside of types included."""
         self.mistakes: list[Mistake] = []
+        self.names: set[str] = set()
+        """Names of fields, those inside of types included."""
 
     # Rows.
 
@@ -225,6 +265,7 @@ class Parser:
         if not name:
             raise Mistake("a field without a name", found.start(), found.end())
         self._at = found.end()
+        self.names.add(name)
         optional = self._text.startswith("?=", self._at)
         if not optional and not self._text.startswith("=", self._at):
             if self._text.startswith("?", self._at):
@@ -238,7 +279,8 @@ class Parser:
         title = self._text[start : self._at].strip()
         generated = self._text.startswith("!", self._at)
         self._at += generated
-        return FieldSpec(name, kind, title, optional, generated, is_attribute)
+        description = self._descriptions.get(name, "")
+        return FieldSpec(name, kind, title, optional, generated, is_attribute, description)
 
     # Types.
 
@@ -252,7 +294,20 @@ class Parser:
         return ParsedType(kind, self._deepest, self.parts)
 
     def type(self, depth: int = 0) -> FieldTypeSpec:
-        """Parse a type at the current position. Raises Mistake."""
+        """Parse a type at the current position, or several with `or` between them. Raises Mistake."""
+        start = self._at
+        options = [self._alternative(depth)]
+        while found := _OR.match(self._text, self._at):
+            self._at = found.end()
+            options.append(self._alternative(depth))
+        if len(options) == 1:
+            return options[0]
+        kinds = [kind for option in options for kind in json_kinds(option)]
+        if twice := [kind for kind in kinds if kinds.count(kind) > 1]:
+            raise Mistake(f"two of these may be {twice[0]}: they cannot be told apart", start, self._at)
+        return EitherType(tuple(options))
+
+    def _alternative(self, depth: int) -> FieldTypeSpec:
         self._count(depth, 1, self._at, self._at + 1)
         match self._text[self._at : self._at + 1]:
             case "[":
@@ -336,7 +391,7 @@ class Parser:
         self._at = found.end()
         return TextType(pattern)
 
-    def _range(self, found: re.Match[str]) -> FieldTypeSpec:
+    def _range(self, found: re.Match[str]) -> NumberType:
         low, high = (
             None if limit is None else float(limit) if "." in limit else int(limit)
             for limit in (found[1], found[2])
@@ -348,6 +403,9 @@ class Parser:
 
     def _word(self, depth: int) -> FieldTypeSpec:
         start = self._at
+        if found := _BAG.match(self._text, start):
+            self._at = found.end()
+            return self._bag(found.end())
         values = [self._choice_word()]
         quoted = self._text[start] == "'"
         while self._text.startswith("|", self._at) and _WORD.match(self._text, self._at + 1):
@@ -375,6 +433,13 @@ class Parser:
             raise Mistake(f"no type {word}{near(word, [*BUILT_IN, *self._types.names])}", start, end)
         return self._identifier(kind) if isinstance(kind, IdentifierType) else kind
 
+    def _bag(self, start: int) -> FieldTypeSpec:
+        """Parse the names of a bag's kinds, or the name of a type that is a choice of them."""
+        names = self._alternative(0)
+        if isinstance(names, ChoiceType):
+            return BagType(tuple(map(str, names.values)))
+        raise Mistake("a bag has the names of its kinds, such as bag wood|clay", start, self._at)
+
     def _choice_word(self) -> str | int:
         found = _WORD.match(self._text, self._at)
         if found is None:
@@ -400,6 +465,11 @@ class Parser:
             self._at = found.end()
         if found := _BASE.match(self._text, self._at):
             self._at = found.end()
+            if found[1] is None:
+                limits = _RANGE.match(self._text, self._at)
+                if limits is None:
+                    raise self._unexpected("limits, such as 0..")
+                return IdentifierType(name, self._range(limits))
             word, _, size = found[1].partition(":")
             base = BinaryType(cast("IntegerKind", word), int(size)) if size else BUILT_IN[word]
             return IdentifierType(name, cast("TextType | NumberType | BinaryType", base))

@@ -11,11 +11,13 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors import protocols
+from kiebitz import dissectors
 from kiebitz.dissectors.filters.fields import ALIASES, COLUMNS, STATE, TRANSPORTS
 from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.grammar.grammar import sender_of
+from kiebitz.dissectors.grammar.json.containers import SizeRule
+from kiebitz.dissectors.grammar.json.layouts import Form
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.expressions import WHO
@@ -35,15 +37,18 @@ from kiebitz.dissectors.protocol_file.reading.document import (
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections, types_of
 from kiebitz.dissectors.protocol_file.reading.head import HeadSection
-from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, ParsedType, Parser, near
+from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
 from kiebitz.dissectors.protocol_file.reading.probe_sections import ProbeSections
 from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
 from kiebitz.dissectors.protocol_file.reading.statistics_section import StatisticsSection
+from kiebitz.dissectors.protocol_file.reading.type_section import TypeSection, size_rule
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
+    BagType,
     BinaryType,
+    EitherType,
     FieldSpec,
     FieldTypeSpec,
     Format,
@@ -56,6 +61,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     RoomSpec,
     Specification,
     TextType,
+    parts_of,
 )
 from kiebitz.dissectors.protocol_file.text_types import integer_limits, takes_tokens
 from kiebitz.dissectors.queries import Query
@@ -120,7 +126,7 @@ def problem_of_name(protocol: str) -> str | None:
     """Return why a protocol file's protocol cannot have this name, or None."""
     if not re.fullmatch(PROTOCOL_NAME, protocol):
         return "the name of a protocol is a word of small letters, digits and _"
-    if protocol in {module.name for module in pkgutil.iter_modules(protocols.__path__)}:
+    if protocol in {module.name for module in pkgutil.iter_modules([f"{dissectors.__path__[0]}/protocols"])}:
         return f"{protocol} is a protocol of Kiebitz itself: choose another name"
     if protocol in _RESERVED:
         return f"{protocol} has another meaning in filters: choose another name"
@@ -135,11 +141,6 @@ class _Reader:
         self._document = document
         self._text = text
         self._package = package
-        self._has_numbers = self._has_attributes = False
-        self._types = NamedTypes()
-        self._parsed: dict[str, ParsedType] = {}
-        self._parsing: list[str] = []
-        self._used: set[str] = set()
 
     def specification(self) -> Specification:
         head = self._source.table((), self._document, Document)
@@ -151,9 +152,11 @@ class _Reader:
         formats = HeadSection(self._source, self._document, head)
         framing, format = formats.framing(), formats.format()
         lenient = formats.lenient(framing)
-        self._has_numbers, self._has_attributes = format.kind == "json", format.kind == "xml"
         self._source.clauses = head.clauses
-        self._check_types(head.types)
+        self._types = TypeSection(
+            self._source, self._document.get("types", {}), head.descriptions, format.kind
+        )
+        self._types.check()
         format = self._with_envelope(head, format)
         messages = self._messages(head, format)
         self._check_codes(head, format, messages)
@@ -167,10 +170,10 @@ class _Reader:
         probe = probing.probe(self._document, [rule.key for rule in rules])
         if table is None and not self._source.mistakes:
             DeadEnds(self._source, messages, events).check(rules, board)
-        for name in head.types:
-            if name not in self._used:
+        for name in self._types.named:
+            if name not in self._types.used:
                 self._source.remark(("types", name), f"no row uses the type {name}")
-        known = {field.name for message in messages for field in message.fields}
+        known = {field.name for message in messages for field in message.fields} | self._types.fields
         for name in head.descriptions:
             if name not in known:
                 self._source.remark(("descriptions", name), f"no row has the field {name}{near(name, known)}")
@@ -183,6 +186,7 @@ class _Reader:
             framing=framing,
             format=format,
             lenient=lenient,
+            types=self._types.named,
             messages=messages,
             game=self._rooms(messages),
             table=table,
@@ -198,41 +202,6 @@ class _Reader:
 
     # Types and messages.
 
-    def _check_types(self, types: Mapping[str, str]) -> None:
-        self._types = NamedTypes(types, self._use)
-        for name in types:
-            if name in notation.BUILT_IN:
-                self._source.wrong_key(("types", name), f"{name} is a type already: choose another name")
-            elif not re.fullmatch(r"[^\W\d]\w*", name):
-                self._source.wrong_key(
-                    ("types", name), f"{name} is no name of a type: use letters, digits and _"
-                )
-            self._type(name)
-
-    def _use(self, name: str) -> ParsedType:
-        self._used.add(name)
-        return self._type(name)
-
-    def _type(self, name: str) -> ParsedType:
-        """Return a named type, which is parsed on first use. Raises Mistake if it contains itself."""
-        if name in self._parsing:
-            raise notation.Mistake(f"the type {name} contains itself", 0, 1)
-        if len(self._parsing) > notation.MAX_NESTING:
-            raise notation.Mistake(f"more than {notation.MAX_NESTING} types in one another", 0, 1)
-        if name not in self._parsed:
-            self._parsing.append(name)
-            parser = self._parser(self._document["types"][name])
-            try:
-                self._parsed[name] = parser.whole_type()
-            except notation.Mistake as mistake:
-                self._source.wrong(("types", name), mistake.message, mistake.start, mistake.end)
-                self._parsed[name] = ParsedType(AnyType(), 0, 1)
-            self._parsing.pop()
-        return self._parsed[name]
-
-    def _parser(self, text: str) -> Parser:
-        return Parser(text, self._types, self._has_numbers, self._has_attributes)
-
     def _with_envelope(self, head: Document, format: Format) -> Format:
         """Return the format with the element around messages, and its attributes."""
         key = "root" if head.root else "envelope"
@@ -241,7 +210,7 @@ class _Reader:
             return format
         if head.root and head.envelope:
             self._source.wrong_key(("envelope",), "root is around all messages: envelope is not needed")
-        parser = self._parser(text)
+        parser = self._types.parser(text)
         name, fields = parser.element()
         for field in fields:
             if not (field.is_attribute and field.optional):
@@ -299,6 +268,7 @@ class _Reader:
     ) -> tuple[MessageSpec | None, int]:
         """Return the message of a row, and the number of its types."""
         table = RowTable(row="")
+        sizes = row.get("sizes") if isinstance(row, dict) else None
         if isinstance(row, dict):
             table = self._source.table(path, row, RowTable) or table
             path, row = (*path, "is"), table.row
@@ -307,7 +277,7 @@ class _Reader:
             return None, 0
         if not row and table.row == "" and isinstance(path[-1], str) and path[-1] == "is":
             return None, 0
-        parser = self._parser(row)
+        parser = self._types.parser(row, table.descriptions)
         read = parser.row()
         for mistake in parser.mistakes:
             self._source.wrong(path, mistake.message, mistake.start, mistake.end)
@@ -336,15 +306,48 @@ class _Reader:
             summary=table.summary or None,
             clause=self._source.clause((*described, "clause"), table.clause),
             dialect=table.dialect or None,
-            descriptions={**head.descriptions, **table.descriptions},
             repeats=table.repeats,
+            form=self._form(described, table, read.fields, format),
+            beside=tuple(table.beside),
+            sizes=self._sizes((*described, "sizes"), sizes, read.fields, format),
         )
         return message, parser.parts
+
+    def _form(self, path: Path, table: RowTable, fields: Sequence[FieldSpec], format: Format) -> Form:
+        """Return the form of the value of a key that is the message's name; it is an object by default."""
+        known = {field.name: field for field in fields}
+        for number, name in enumerate(table.beside):
+            if name not in known:
+                self._source.wrong((*path, "beside", number), f"no field {name}{near(name, known)}")
+        inner = [field for name, field in known.items() if name not in table.beside]
+        if format.kind != "json" or format.name != "*":
+            for key in ("form", "beside"):
+                if getattr(table, key):
+                    self._source.wrong_key((*path, key), f'{key} belongs to format = json with name = "*"')
+        elif table.form == "value" and len(inner) != 1:
+            self._source.wrong((*path, "form"), f"a value is one field, not {len(inner)}")
+        elif table.form is None and [*known] == ["value"] and not isinstance(inner[0].type, ObjectType):
+            return "value"
+        return table.form or "object"
+
+    def _sizes(
+        self, path: Path, written: Any, fields: Sequence[FieldSpec], format: Format
+    ) -> SizeRule | None:
+        if written is not None and format.kind != "json":
+            self._source.wrong_key(path, "sizes belongs to format = json")
+        return size_rule(self._source, path, written, fields)
 
     def _check_order(
         self, path: Path, name: str, row: str, fields: Sequence[FieldSpec], format: Format
     ) -> None:
         """Report fields that cannot be told apart where only their order says which is which."""
+        for field in fields:
+            of = next(
+                (each for each in _types_in(field.type) if isinstance(each, BagType | EitherType)), None
+            )
+            if of is not None and format.kind != "json":
+                problem = f"{'bag' if isinstance(of, BagType) else 'or'} belongs to format = json"
+                self._wrong_field(path, row, field, problem)
         for field in fields if format.kind in ("json", "xml", "struct") else ():
             has_counts = format.kind == "json" or format.is_strict
             if any(
@@ -517,13 +520,15 @@ class _Reader:
         )
 
 
+def _types_in(kind: FieldTypeSpec) -> Iterator[FieldTypeSpec]:
+    """Yield a type and the types in it."""
+    yield kind
+    for part in parts_of(kind):
+        yield from _types_in(part)
+
+
 def _lists_in(kind: FieldTypeSpec) -> Iterator[ListType]:
-    """Yield the lists in a type."""
-    if isinstance(kind, ListType):
-        yield kind
-        yield from _lists_in(kind.item)
-    for field in kind.fields if isinstance(kind, ObjectType) else ():
-        yield from _lists_in(field.type)
+    return (each for each in _types_in(kind) if isinstance(each, ListType))
 
 
 def _has_attributes(field: FieldSpec) -> bool:

@@ -10,9 +10,11 @@ from typing import Any
 
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
+    BagType,
     BinaryType,
     BooleanType,
     ChoiceType,
+    EitherType,
     FieldSpec,
     FieldTypeSpec,
     FormatKind,
@@ -81,6 +83,10 @@ def value_of(kind: FieldTypeSpec, format: FormatKind, random: Random) -> Any:
             largest = min(max(least, 3), most or 3)
             count = random.randint(max(least, 1), max(least, largest))
             return [value_of(item, format, random) for _ in range(count)]
+        case EitherType(options):
+            return value_of(random.choice(options), format, random)
+        case BagType(names):
+            return {name: random.randint(0, 3) for name in names}
         case ObjectType(fields, _):
             return _fields(fields, format, random, has_optional=True)
         case AnyType():

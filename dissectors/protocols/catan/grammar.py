@@ -9,8 +9,8 @@ from __future__ import annotations
 from kiebitz.dissectors.grammar.json.codec import JsonCodec
 from kiebitz.dissectors.grammar.json.diagnostics import Conventions
 from kiebitz.dissectors.grammar.json.framer import JsonFramer
-from kiebitz.dissectors.grammar.json.table import JsonTable
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.json_table import JsonTable
 from kiebitz.dissectors.protocols.catan.identifiers import (
     ALIASES,
     DATA_IDENTIFIERS,
@@ -22,7 +22,7 @@ from kiebitz.dissectors.protocols.catan.identifiers import (
 
 _TABLE = JsonTable(
     __package__,
-    {"player": PLAYER, "name": NAME, "trade": TRADE},
+    {"id": PLAYER, "player": NAME, "trade": TRADE},
     foreign=True,
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,

@@ -86,7 +86,7 @@ def values(kind: JsonType) -> st.SearchStrategy[Any]:
         case JsonEither():
             return st.one_of(*map(values, kind.options))
         case JsonList():
-            sizes = st.sampled_from(kind.sizes or list(range(kind.least, min(kind.most or 4, 4) + 1)))
+            sizes = st.sampled_from(list(range(kind.least, min(kind.most or 4, 4) + 1)))
             return sizes.flatmap(lambda size: st.lists(values(kind.item), min_size=size, max_size=size))
         case JsonBag():
             counts = st.dictionaries(st.sampled_from(kind.names), st.integers(0, 19))

@@ -28,8 +28,10 @@ from kiebitz.dissectors.protocol_file.reading.reader import (
 )
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
+    BagType,
     BinaryType,
     ChoiceType,
+    EitherType,
     FieldSpec,
     Format,
     Framing,
@@ -46,6 +48,14 @@ FILES = [
     *sorted((ROOT / "tests" / "data" / "protocol_files").glob("*.toml")),
     *sorted(file for file in (ROOT / "docs" / "examples").glob("*.toml") if file.stem != "class"),
 ]
+
+JSON = """protocol = "p"
+framing = "json"
+name = "*"
+[messages]
+TURN = "s:"
+"""
+"""Five lines before those of a table below."""
 
 MESSAGES = """protocol = "p"
 [messages]
@@ -119,7 +129,10 @@ TYPES = {
     "id:game": IdentifierType("game"),
     "id u16": IdentifierType("id", BinaryType("u16")),
     "player text8": IdentifierType("player", BinaryType("text", "u8")),
-    "id:seat 1..4": None,
+    "id:seat 1..4": IdentifierType("seat", NumberType(1, 4)),
+    "1..4 or [text]": EitherType((NumberType(1, 4), ListType(TextType()))),
+    "bag wood|'fired clay'": BagType(("wood", "fired clay")),
+    "id 1": None,
     "list": ListType(AnyType()),
     "text:10": BinaryType("text", 10),
     "bytes16": BinaryType("bytes", "u16"),
@@ -320,7 +333,7 @@ MISTAKES = {
     "named as built-in": ('[types]\ntext = "integer"\n', "2:1", "text", "text is a type already"),
     "no name of a type": ('[types]\n"a b" = "integer"\n', "2:1", '"a b"', "a b is no name of a type"),
     "type in type": ('[types]\na = "[tex]"\n', "2:7", "tex", "no type tex: did you mean text?"),
-    "type is no text": ("[types]\na = 1\n", "2:5", "1", "a must be a text"),
+    "type is no text": ("[types]\na = 1\n", "2:5", "1", 'a type is a text, such as "1..6", or a table'),
     "type in itself": ('[types]\na = "[b]"\nb = "[a]"\n', "3:7", "a", "the type a contains itself"),
     "limits": ('[types]\na = "6..1"\n', "2:6", "6..1", "6 is greater than 1"),
     "not closed list": ('[types]\na = "[text"\n', "2:6", "[", '"[" has no "]"'),
@@ -516,6 +529,97 @@ MISTAKES = {
         "no event puts anything at x.{…}.w",
     ),
     # Rules.
+    # Keys of types, and of rows in JSON.
+    "key of a type": (
+        f"{JSON}[types]\na = {{ is = '1..6', nuon = 'x' }}\n",
+        "7:20",
+        "nuon",
+        "did you mean noun?",
+    ),
+    "key of another type": (
+        f"{JSON}[types]\na = {{ is = '1..6', noun = 'x' }}\n",
+        "7:20",
+        "noun",
+        "noun means nothing for this type",
+    ),
+    "key of JSON": (
+        f"{MESSAGES}[types]\na = {{ is = '[text]', noun = 'x' }}\n",
+        "6:22",
+        "noun",
+        "noun belongs to format = json",
+    ),
+    "type in a table": (f"{JSON}[types]\na = {{ is = '[tex]' }}\n", "7:14", "tex", "did you mean text?"),
+    "no type in a table": (f"{JSON}[types]\na = {{ title = 'x' }}\n", "7:1", "a", "is is missing"),
+    "usual": (
+        f"{JSON}[types]\na = {{ is = '1..6', usual = 'x' }}\n",
+        "7:28",
+        "'x'",
+        "usual must be the least usual number",
+    ),
+    "keep": (
+        f"{JSON}[types]\na = {{ is = 'text', keep = 'x' }}\n",
+        "7:27",
+        "'x'",
+        'keep must be true, a list of words, or a "/pattern/"',
+    ),
+    "spelled": (
+        f"{JSON}[types]\na = {{ is = 'red|blue', spelled = {{ rde = ['r'] }} }}\n",
+        "7:36",
+        "rde",
+        "no word rde: did you mean red?",
+    ),
+    "odd": (
+        f"{JSON}[types]\na = {{ is = 'red|blue', odd = {{ x = {{ value = 'red' }} }} }}\n",
+        "7:32",
+        "x",
+        "note is missing",
+    ),
+    "sizes of no list": (
+        f"{JSON}[types.a]\nis = '{{t=b|c x=text}}'\n"
+        "sizes = { by = 't', of = 'x', sizes = {}, otherwise = 1 }\n",
+        "8:26",
+        "'x'",
+        "x is no list",
+    ),
+    "sizes by no word": (
+        f"{JSON}[messages.X]\nis = 's: t=b|c x=[text]'\n"
+        "sizes = { by = 't', of = 'x', sizes = { d = 1 }, otherwise = 1 }\n",
+        "8:41",
+        "d",
+        "t is never d",
+    ),
+    "alternatives": (
+        f"{JSON}X = 's: a=text or b|c'\n",
+        "6:11",
+        "text or b|c",
+        "two of these may be a text: they cannot be told apart",
+    ),
+    "or in words": (f"{MESSAGES}X = 's: a=1..6 or [text]'\n", "5:9", "a", "or belongs to format = json"),
+    "bag of a type": (f"{JSON}X = 's: a=bag text'\n", "6:15", "text", "a bag has the names of its kinds"),
+    "beside": (
+        f"{JSON}X = {{ is = 's: a=text', beside = ['b'] }}\n",
+        "6:35",
+        "'b'",
+        "no field b",
+    ),
+    "form of two fields": (
+        f"{JSON}X = {{ is = 's: a=text b=text', form = 'value' }}\n",
+        "6:39",
+        "'value'",
+        "a value is one field, not 2",
+    ),
+    "form of words": (
+        f"{MESSAGES}X = {{ is = 's: a=text', form = 'list' }}\n",
+        "5:25",
+        "form",
+        'form belongs to format = json with name = "*"',
+    ),
+    "letters of words": (
+        f'{MESSAGES}[letters]\n"ä" = "ae"\n',
+        "5:2",
+        "letters",
+        'letters belongs to format = "json"',
+    ),
     "no demand": (
         f'{MESSAGES}[rules]\na = {{ on = "ROLLED", say = "x" }}\n',
         "6:1",

@@ -12,11 +12,13 @@ from kiebitz.dissectors.grammar.json.codec import attribute_names, message_names
 from kiebitz.dissectors.grammar.json.containers import JsonObject, SizeRule
 from kiebitz.dissectors.grammar.json.framer import JsonFraming
 from kiebitz.dissectors.grammar.json.layouts import JsonRow, KeyLayout
-from kiebitz.dissectors.grammar.json.notation import NamedTypes
-from kiebitz.dissectors.grammar.json.types import JsonChoice
+from kiebitz.dissectors.grammar.json.types import JsonBoolean, JsonChoice, JsonText
 from kiebitz.dissectors.grammar.spellings import Spellings
 from kiebitz.dissectors.grammar.table_file import FieldEntry, grammar_from, plain_row, table_document
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.json_types import JsonTypes, productions_of
+from kiebitz.dissectors.protocol_file.reading.source import Source
+from kiebitz.dissectors.protocol_file.reading.type_section import TypeSection
 
 
 class JsonTable:
@@ -31,23 +33,22 @@ class JsonTable:
     def __init__(self, package: str, identifiers: Mapping[str, IdentifierKind], **more: Any) -> None:
         document, _ = table_document(package)
         spellings = Spellings(document.get("spelled"), document.get("letters"))
-        types = NamedTypes(document["types"], document.get("descriptions", {}), identifiers, spellings)
+        source = Source("")
+        section = TypeSection(source, document["types"], document.get("descriptions", {}), "json")
+        section.check()
+        assert not source.mistakes, source.mistakes
+        make = JsonTypes(spellings, identifiers, is_lenient=False)
+        types = {name: make.type(kind) for name, kind in section.named.items()}
+        self.productions: Mapping[str, JsonObject] = productions_of(section.named, make)
         self.grammar = grammar_from(
             package,
-            types,
+            types | {"text": JsonText(), "bool": JsonBoolean()},
             choice=lambda *words: JsonChoice(words, spellings),
             make_row=_json_row,
             spellings=spellings.of,
             **more,
         )
         self.layout = KeyLayout(self.grammar, spellings)
-        self._types, self._shown = types, document.get("shown", {})
-
-    @property
-    def productions(self) -> Mapping[str, JsonObject]:
-        """The objects that the reference describes, by name."""
-        shown = {name: self._types[kind] for name, kind in self._shown.items()}
-        return {name: kind for name, kind in shown.items() if isinstance(kind, JsonObject)}
 
     @cached_property
     def framing(self) -> JsonFraming:
