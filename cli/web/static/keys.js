@@ -34,6 +34,7 @@ export function keysOf(acts) {
     key("End", "End", "last event; follows a live recording", acts.end),
     key("+ =", "+", "faster", () => acts.speed(true)),
     key("- _", "-", "slower", () => acts.speed(false)),
+    key("s S", "s", "one event a second, or as recorded", acts.pace),
     key("n", "n", "next error", () => acts.error(1)),
     key("N", "N", "previous error", () => acts.error(-1)),
     key("/", "/", "filter events and messages", acts.filter),

@@ -124,6 +124,11 @@ export class Navigation {
     this.#view.update({ speed: changedSpeed(this.#view.now.speed, isFaster) });
   }
 
+  /** Play one event a second, or as recorded. */
+  pace() {
+    this.#view.update({ speed: this.#view.now.speed === 0 ? 1 : 0 });
+  }
+
   /** Switch to another table at the same time. */
   switchTable(table) {
     this.#queue(async () => {

@@ -88,6 +88,7 @@ export function showPage(source) {
     begin: () => navigation.begin(),
     end: () => navigation.end(),
     speed: (isFaster) => navigation.speed(isFaster),
+    pace: () => navigation.pace(),
     error: (by) => navigation.error(by),
     filter: () => filterLine.open(),
     tables: () =>
@@ -120,6 +121,7 @@ export function showPage(source) {
     last: acts.end,
     slower: () => acts.speed(false),
     faster: () => acts.speed(true),
+    speed: acts.pace,
     "previous-error": () => acts.error(-1),
     "next-error": () => acts.error(1),
     live: acts.end,

@@ -47,7 +47,7 @@ export class Playback {
       }
       const shown = tableEvents.upTo(seq);
       const gap = shown === null ? 0 : following.time - shown.time;
-      this.#view.update({ notice: isShortened(gap) ? `${Math.round(gap)} s pause, shortened` : "" });
+      this.#view.update({ notice: speed > 0 && isShortened(gap) ? `${Math.round(gap)} s pause, shortened` : "" });
       this.#prepare(tableEvents, following.seq);
       await this.#pictures.at({ table, as, at: following.seq });
       if (turn !== this.#turn) return;

@@ -1,4 +1,4 @@
-// Playback speed, as a factor. Long pauses are shortened, and the page says so.
+// Playback speed: a factor, or 0 for one event a second. Long pauses are shortened, and the page says so.
 
 /** Limit, in seconds, to which longer pauses are shortened. */
 const LONGEST_GAP = 2;
@@ -7,7 +7,7 @@ const FASTEST = 1024;
 
 /** Return the time in seconds to show an event that was followed by another after `gap`. */
 export function waitOf(gap, speed) {
-  return Math.min(Math.max(gap, 0), LONGEST_GAP) / speed;
+  return speed === 0 ? 1 : Math.min(Math.max(gap, 0), LONGEST_GAP) / speed;
 }
 
 /** Whether a pause is shortened. */
@@ -15,12 +15,14 @@ export function isShortened(gap) {
   return gap > LONGEST_GAP;
 }
 
-/** Double or halve a speed. */
+/** Double or halve a speed; from one event a second, that of the recording. */
 export function changedSpeed(speed, isFaster) {
+  speed ||= 1;
   return isFaster ? Math.min(speed * 2, FASTEST) : Math.max(speed / 2, SLOWEST);
 }
 
 /** Format a speed. */
 export function formatSpeed(speed) {
+  if (speed === 0) return "1/s";
   return speed < 1 ? `×1/${1 / speed}` : `×${speed}`;
 }

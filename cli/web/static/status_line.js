@@ -21,6 +21,7 @@ export function initStatusLine(view, model, announcer) {
           : "paused";
     write(byId("how"), how);
     write(byId("speed"), formatSpeed(now.speed));
+    byId("speed").setAttribute("aria-pressed", String(now.speed === 0));
     write(byId("trouble"), now.trouble);
     document.documentElement.classList.toggle("is-cut", now.trouble !== "");
     write(byId("notice"), [now.trouble, now.notice].filter(Boolean).join(" · "));

@@ -13,7 +13,7 @@
  * @property {boolean} several all tables side by side
  * @property {boolean} home all sessions
  * @property {boolean} playing
- * @property {number} speed factor of the playback speed
+ * @property {number} speed factor of the playback speed; 0 is one event a second
  * @property {boolean} live whether the session is being recorded
  * @property {string} notice about the last action
  * @property {string} trouble a lasting problem: lost connection, unreadable session
