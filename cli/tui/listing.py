@@ -51,11 +51,17 @@ class Listing(Widget):
         """Select a row (-1: none) and scroll it into view."""
         self.place = max(min(place, len(self.rows) - 1), -1)
         height = max(self.size.height, 1)
-        if self.place < self._top:
+        if 0 <= self.place < self._top:
             self._top = max(self.place - height // 4, 0)
         elif self.place >= self._top + height:
             self._top = max(self.place - height + 1, 0)
         self.renew()
+
+    def reveal(self, place: int) -> None:
+        """Scroll a row that is not visible to the middle."""
+        if place >= self._top + self.size.height * 2 // 3:
+            self._top = place - self.size.height // 2
+            self.renew()
 
     def renew(self) -> None:
         """Read the visible rows again."""

@@ -40,3 +40,8 @@ class MessagePane(Listing):
         self._opened = wanted
         self.place = -1
         self.take(FixedRows(_NOTHING, lines))
+        marks = ("error[", "warning[")
+        heads = [place for place, line in enumerate(lines) if line.plain.lstrip().startswith(marks)]
+        errors = [place for place in heads if lines[place].plain.lstrip().startswith(marks[0])]
+        if heads:
+            self.reveal((errors or heads)[0])

@@ -13,7 +13,7 @@ const TWO_CELLS =
  *
  * @param {Uint8Array} bytes
  * @param {number[]} pieceOf for each byte the number of the innermost piece
- * @param {boolean[]} isInvalid for each byte, whether a diagnostic covers it
+ * @param {(string|null)[]} isInvalid for each byte, the severity of a diagnostic that covers it
  * @param {number} upTo number of bytes to show
  * @returns {HTMLElement[]}
  */
@@ -27,7 +27,7 @@ export function byteRows(bytes, pieceOf, isInvalid, upTo) {
     for (let from = start, to; from < end; from = to) {
       to = from + 1;
       while (to < end && pieceOf[to] === pieceOf[from] && isInvalid[to] === isInvalid[from]) to += 1;
-      const about = { "data-piece": pieceOf[from], class: isInvalid[from] ? "is-invalid" : null };
+      const about = { "data-piece": pieceOf[from], class: isInvalid[from] && `is-invalid is-${isInvalid[from]}` };
       hex.append(
         element("span", about, [...bytes.slice(from, to)].map(hexOf).join(" ")),
         to < end ? " " : "",

@@ -52,7 +52,7 @@ export class Chart {
 
   #show() {
     const { timeline } = this.#model;
-    const hasScores = new Set(timeline?.scores?.steps.flatMap(([, row]) => row)).size > 1;
+    const hasScores = new Set(timeline?.scores?.steps.flatMap(([, row]) => row.filter((score) => score !== null))).size > 1;
     this.#figure.hidden = !hasScores;
     byId("timeline").classList.toggle("has-chart", hasScores);
     if (!hasScores) return;

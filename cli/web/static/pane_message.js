@@ -12,6 +12,8 @@ const FIRST_PIECES = 300;
 const MOST_OF_VALUE = 120;
 const MOST_OF_STATE = 200;
 const MOST_CHANGES = 40;
+/** Space below an explanation that was scrolled to. */
+const PAST_FAULT_PX = 24;
 const MESSAGE_PAUSE_MS = 200;
 /** Number of messages up to an event that are searched for the one that reports it. */
 const LOOKED_AT = 50;
@@ -77,19 +79,34 @@ export class MessagePane extends Pane {
         ...this.#event(shown),
         ...this.#copies(shown),
       );
+    this.#toFault();
+  }
+
+  /** Show the bytes of the first error, or else warning, above its explanation. */
+  #toFault() {
+    const fault = this.root.querySelector(".diagnostic.is-error") ?? this.root.querySelector(".diagnostic.is-warning");
+    if (fault === null) return;
+    const dump = this.root.querySelector(".dump");
+    const row = dump.querySelector(`.is-invalid.is-${fault.dataset.severity}`)?.closest(".dump-row");
+    if (row) dump.scrollTop = row.offsetTop - dump.clientHeight / 3;
+    const [rootBox, box] = [this.root.getBoundingClientRect(), fault.getBoundingClientRect()];
+    // If the page scrolls rather than the pane, the fault is left to the reader.
+    if (box.bottom > rootBox.bottom) this.root.scrollTop += box.bottom - rootBox.bottom + PAST_FAULT_PX;
   }
 
   #bytes(shown) {
     const bytes = Uint8Array.from(atob(shown.data), (letter) => letter.codePointAt(0));
     const { pieces, flaws: diagnostics } = shown;
     const { pieceOf, isInvalid } = marked(bytes, pieces, diagnostics);
-    const rows = byteRows(bytes, pieceOf, isInvalid, Math.min(bytes.length, FIRST_BYTES));
+    // At least up to the last fault.
+    const upTo = Math.max(FIRST_BYTES, isInvalid.findLastIndex(Boolean) + 1);
+    const rows = byteRows(bytes, pieceOf, isInvalid, Math.min(bytes.length, upTo));
     const dump = element(
       "div",
       { class: "dump", tabindex: 0, role: "group", "aria-label": "Bytes" },
       ...rows,
     );
-    if (bytes.length > FIRST_BYTES) {
+    if (bytes.length > upTo) {
       const all = () => dump.replaceChildren(...byteRows(bytes, pieceOf, isInvalid, bytes.length));
       dump.append(
         element(
@@ -185,18 +202,25 @@ function sentWords({ name, fields, data }) {
 }
 
 /**
- * Return for each byte its innermost piece, and whether a diagnostic covers it. An empty diagnostic covers the next
- * byte, or the last.
+ * Return for each byte its innermost piece, and the severity of the gravest diagnostic that covers it, or null. An empty
+ * diagnostic covers the next byte, or the last.
  */
 function marked(bytes, pieces, diagnostics) {
   const pieceOf = new Array(bytes.length).fill(-1);
   pieces.forEach(({ offset, length }, number) => pieceOf.fill(number, offset, offset + length));
-  const isInvalid = new Array(bytes.length).fill(false);
-  for (const { offset, length } of diagnostics) {
+  const isInvalid = new Array(bytes.length).fill(null);
+  for (const { offset, length, severity } of [...diagnostics].sort(byGravity)) {
     const start = Math.max(0, Math.min(offset, bytes.length - 1));
-    isInvalid.fill(true, start, Math.max(start + 1, offset + length));
+    isInvalid.fill(severity, start, Math.max(start + 1, offset + length));
   }
   return { pieceOf, isInvalid };
+}
+
+const GRAVITY = ["note", "warning", "error"];
+
+/** Compare diagnostics by severity, the gravest last. */
+function byGravity({ severity: one }, { severity: other }) {
+  return GRAVITY.indexOf(one) - GRAVITY.indexOf(other);
 }
 
 /** Return a row for each piece, each followed by the diagnostics that begin in it. */
@@ -243,7 +267,7 @@ function diagnosticBlock({ severity, code, text, expected, clause, blame, group,
   const line = (word, words) => (words ? element("p", {}, `${word}: ${words}`) : null);
   return element(
     "div",
-    { class: `diagnostic is-${severity}`, role: "group", "aria-label": `${severity}[${code}]` },
+    { class: `diagnostic is-${severity}`, "data-severity": severity, role: "group", "aria-label": `${severity}[${code}]` },
     element("p", {}, element("b", { class: `code is-${severity}` }, `${severity}[${code}]`), `: ${text}`),
     line("place", length > 1 ? `bytes ${offset} to ${offset + length - 1}` : `byte ${offset}`),
     line("expected", expected),

@@ -6,6 +6,8 @@ import { List } from "./list.js";
 import { PagedList, pageOf } from "./paged_list.js";
 import { ListPane } from "./pane.js";
 
+/** Number of messages loaded after the opened one. */
+const AFTER_OPENED = 40;
 /** Pause between two requests while the session is live. */
 const MESSAGES_PAUSE_MS = 300;
 
@@ -75,19 +77,23 @@ export class MessagesPane extends ListPane {
   /** Prepare what is shown of the loaded messages. */
   beforeDraw() {}
 
-  /** Return the key of the row to mark for the current event. */
+  /** Return the key of the row to mark: that of the opened message, or for the current event. */
   current(messages) {
     const { event } = this.model;
+    const opened = messages.find(({ number }) => number === this.view.now.message);
+    if (opened) return opened.number;
     const reporting = event && messages.find((message) => message.event === event.number);
     const last = event ? messages.findLast((message) => message.time <= event.time) : messages.at(-1);
     return (reporting || last)?.number ?? null;
   }
 
-  /** Load the messages around the current event. */
+  /** Load the messages around the opened one, or around the current event. */
   async #load() {
     const paged = this.#paged;
-    if (!this.#isLoaded(paged)) {
-      await paged.reload({ at: this.model.seq });
+    const { message } = this.view.now;
+    const isLoaded = message === null ? this.#isLoaded(paged) : paged.items.some(({ number }) => number === message);
+    if (!isLoaded) {
+      await paged.reload(message === null ? { at: this.model.seq } : { before: message + AFTER_OPENED });
       // Later messages are loaded by scrolling.
       paged.hasGrown();
     }
@@ -98,10 +104,10 @@ export class MessagesPane extends ListPane {
   }
 
   #key() {
-    const { at, data } = this.view.now;
+    const { at, data, message } = this.view.now;
     if (this.model.timeline === null) return null;
     // At the end, messages may arrive without an event.
-    return JSON.stringify([this.#query, this.model.seq, at === null ? data : null]);
+    return JSON.stringify([this.#query, this.model.seq, message, at === null ? data : null]);
   }
 
   /** Whether the current time is within the loaded messages, with at least one before it. */

@@ -58,7 +58,9 @@ export class SequencePane extends MessagesPane {
 
   current() {
     const { event } = this.model;
-    const own = event && this.#steps.find(({ seq }) => seq === event.seq);
+    const { message } = this.view.now;
+    const opened = message !== null && this.#steps.find(({ numbers }) => numbers?.includes(message));
+    const own = opened || (event && this.#steps.find(({ seq }) => seq === event.seq));
     const last = event ? this.#steps.findLast(({ time }) => time <= event.time) : this.#steps.at(-1);
     return (own || last)?.key ?? null;
   }

@@ -65,6 +65,7 @@ export function stepsOf(messages, { events, diagnostics, dropped }, lineOf) {
     const known = key !== null ? broadcasts.get(key) : undefined;
     if (known !== undefined && message.time - known.time <= LATEST_COPY_S && !known.clients.includes(line)) {
       known.clients.push(line);
+      known.numbers.push(message.number);
       known.key = `m${known.number}-${known.clients.length}`;
       known.content = commonPart(known.content, contentOf(message));
     } else {
@@ -95,6 +96,7 @@ function arrowOf(message, line, problems) {
     key: `m${number}`,
     kind: "arrow",
     number,
+    numbers: [number],
     time,
     direction,
     clients: [line],

@@ -195,6 +195,23 @@ def test_each_pane_of_each_protocol(protocol: str) -> None:
     watch(GAMES[protocol], script, (100, 40))
 
 
+def test_a_message_opens_at_its_error() -> None:
+    """On the smallest terminal that shows it whole, the bytes are above the explanation."""
+
+    async def script(sight: Sight) -> None:
+        await sight.press("n", "n", "tab", "tab")
+        place = [number for number, line in enumerate(sight.lines) if "^^^^" in line]
+        (error,) = (number for number, line in enumerate(sight.lines) if "  error[" in line)
+        assert place
+        assert place[-1] < error
+        assert "blame: client (rule)" in sight.text
+        await sight.pilot.resize_terminal(80, 26)
+        await sight.settle()
+        assert "  error[" in sight.text
+
+    watch(GAMES["schafkopf"], script, (80, 24))
+
+
 # The picture.
 
 

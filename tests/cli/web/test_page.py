@@ -296,6 +296,30 @@ def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Loo
     sight.until(lambda: sight.is_seen("#pane-message"), "a click opens it")
 
 
+IN_VIEW = """['.dump .is-error', '.pieces .diagnostic.is-error'].map((one) => {
+    const { top, bottom } = document.querySelector(one)?.getBoundingClientRect() ?? {};
+    return top > document.getElementById("tabs").getBoundingClientRect().bottom && bottom < innerHeight;
+})"""
+
+
+@pytest.mark.parametrize(("width", "height"), a_few([(1366, 768), (1280, 720), (1200, 800)], [(1366, 768)]))
+def test_a_message_opens_at_its_error(width: int, height: int, five: Five, look: Look) -> None:
+    session = SESSION["schafkopf"]
+    found = asked(five, "diagnostics", session=session, severity="error")["diagnostics"]
+    number = next(row["message"] for row in found if row["code"] == "suit-not-followed")
+    sight = look(five.at(session=session, message=number, pane="message"), width=width, height=height)
+    sight.until(lambda: sight.tell(IN_VIEW) == [True, True], "the bytes are above the explanation")
+    assert sight.tell(
+        "[...document.querySelectorAll('.tabs')].every((one) => one.scrollWidth <= one.clientWidth)"
+    )
+    # The lists mark the opened message, not the first one of its event.
+    sight.pane("messages")
+    sight.until(lambda: sight.texts("#pane-messages .is-here .row-id") == [f"#{number}"], "it is marked")
+    sight.pane("sequence")
+    here = "document.querySelector('#pane-sequence .is-here')?.dataset.key"
+    sight.until(lambda: str(sight.tell(here)).startswith(f"m{number}"), "its arrow is marked")
+
+
 @pytest.mark.full
 def test_the_filter_line(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
