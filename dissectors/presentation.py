@@ -7,6 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from kiebitz.dissectors.game.assembly import python_part
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.grammar import EventKind, Grammar, shortened
 from kiebitz.dissectors.grammar.sentences import (
@@ -44,7 +45,7 @@ class Presentation:
     """Phrases for values by field of an event's data or of a message; `words` renders all others."""
 
     def __init__(self, grammar: Grammar, package: str = "") -> None:
-        """Create the presentation of a protocol; the TOML file of a `package` has statistics and queries."""
+        """Create the presentation of a protocol; the TOML file of a `package` has the rest."""
         self._grammar = grammar
         self._package = package
 
@@ -78,7 +79,8 @@ class Presentation:
 
     def view(self, scene: Scene) -> View | None:
         """Return the view of the table for pictures; None to show the state itself."""
-        return None
+        name = self._file.get("python", {}).get("view")
+        return None if name is None else python_part(name, self._package)(scene)
 
     def display_name(self, actor: str, state: State) -> str:
         """Return the name of an event's actor."""

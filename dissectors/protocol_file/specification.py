@@ -563,6 +563,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         types: The named types.
         game: Rules for the game to which a message belongs; None if there is one at a time.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
+        view: The function in Python that draws the table; None for `board`.
         reference: The fields by which an answer names its request; None if answers come in order.
     """
 
@@ -578,6 +579,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[MessageSpec, ...]
     game: RoomSpec | None = None
     table: str | None = None
+    view: str | None = None
     reference: ReferenceSpec | None = None
     identity: IdentitySpec | None = None
     events: tuple[EventSpec, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kiebitz.dissectors.game.assembly import python_part
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.view import Scene, View
 from kiebitz.dissectors.grammar.grammar import Grammar, shortened
@@ -26,7 +27,7 @@ class FilePresentation(Presentation):
     """Words and figures of a protocol that is described by a file."""
 
     def __init__(self, specification: Specification, plan: Plan, grammar: Grammar, package: str = "") -> None:
-        super().__init__(grammar)
+        super().__init__(grammar, package)
         self._own_statistics = tuple(
             compiled_statistic(spec, grammar.events, self.display_name, package)
             for spec in specification.statistics
@@ -59,7 +60,8 @@ class FilePresentation(Presentation):
         return self._board.empty_grid(states)
 
     def view(self, scene: Scene) -> View | None:
-        return self._board.view(scene)
+        view = self._plan.specification.view
+        return self._board.view(scene) if view is None else python_part(view, self._package)(scene)
 
     def words(self, value: Any) -> str:
         return value_words(value)

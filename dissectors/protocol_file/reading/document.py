@@ -151,7 +151,8 @@ class RoomTable(Table, kw_only=True):
 class PythonTable(Table, kw_only=True):
     """The parts of a package in Python."""
 
-    table: Annotated[Text, _about("The class of the game table, such as 'okey.table:OkeyTable'.")]
+    table: Annotated[Text, _about("The class of the game table, such as 'okey.table:OkeyTable'.")] = ""
+    view: Annotated[Text, _about("The function that draws the table, such as 'okey.view:view_of'.")] = ""
 
 
 class AnswersTable(Table, kw_only=True):

@@ -161,14 +161,14 @@ class _Reader:
         messages = self._messages(head, format)
         self._check_codes(head, format, messages)
         reference, identity = self._reference(messages), self._identity(messages)
-        table = self._python()
-        game = GameSections(self._source, self._document, messages, in_python=table is not None)
+        python = self._python()
+        game = GameSections(self._source, self._document, messages, in_python=bool(python.table))
         events, rules, board = game.events(), game.rules(), game.board()
         section = StatisticsSection(self._source, game, messages, self._package)
         statistics = tuple(section.statistics(self._document.get("statistics"), events))
         probing = ProbeSections(self._source, messages, head.quotes, self._package)
         probe = probing.probe(self._document, [rule.key for rule in rules])
-        if table is None and not self._source.mistakes:
+        if not python.table and not self._source.mistakes:
             DeadEnds(self._source, messages, events).check(rules, board)
         for name in self._types.named:
             if name not in self._types.used:
@@ -189,7 +189,8 @@ class _Reader:
             types=self._types.named,
             messages=messages,
             game=self._rooms(messages),
-            table=table,
+            table=python.table or None,
+            view=python.view or None,
             reference=reference,
             identity=identity,
             events=events,
@@ -455,18 +456,17 @@ class _Reader:
                 if table is not None:
                     yield Query(name, table.title, table.about, table.sql)
 
-    def _python(self) -> str | None:
-        """Return the table in Python; None if there is none, or if the file may name none."""
-        has_part = self._is_for_packages("python", "name Python: nothing in this file is executed")
-        if not has_part or self._package is None:
-            return None
-        table = self._source.table(("python",), self._document["python"], PythonTable)
-        if table is None:
-            return None
-        if not is_part_of(table.table, self._package):
-            own = self._package.rpartition(".")[2]
-            self._source.wrong(("python", "table"), f"table must be in the package: {own}.MODULE:CLASS")
-        return table.table
+    def _python(self) -> PythonTable:
+        """Return the parts in Python."""
+        has_parts = self._is_for_packages("python", "name Python: nothing in this file is executed")
+        table = self._source.table(("python",), self._document["python"], PythonTable) if has_parts else None
+        if table is None or self._package is None:
+            return PythonTable()
+        own = self._package.rpartition(".")[2]
+        for key in ("table", "view"):
+            if (name := getattr(table, key)) and not is_part_of(name, self._package):
+                self._source.wrong(("python", key), f"{key} must be in the package: {own}.MODULE:NAME")
+        return table
 
     def _reference(self, messages: Collection[MessageSpec]) -> ReferenceSpec | None:
         if "answers" not in self._document:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -18,9 +18,6 @@ from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR, framer
 from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
 from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
-
-if TYPE_CHECKING:
-    from kiebitz.dissectors.game.view import Scene, View
 
 _CARD_TARGETS = {
     "roads": ": {roads}",
@@ -48,11 +45,6 @@ class CatanPresentation(Presentation):
         dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), resource_words)
         | {"place": place_words, "roads": each(place_words)}
     )
-
-    def view(self, scene: Scene) -> View:
-        from kiebitz.dissectors.protocols.catan.view import view_of
-
-        return view_of(scene)
 
     def scores(self, state: State) -> dict[str, int]:
         games = state.get("games", {})

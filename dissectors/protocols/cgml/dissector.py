@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.assembly import assembly_of
@@ -18,9 +18,6 @@ from kiebitz.dissectors.protocols.cgml.codec import CODEC
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.cgml.player_names import player_names
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
-
-if TYPE_CHECKING:
-    from kiebitz.dissectors.game.view import Scene, View
 
 
 class CgmlPresentation(Presentation):
@@ -37,11 +34,6 @@ class CgmlPresentation(Presentation):
             "level": lambda level: level_words(level) or "no flek",
         }
     )
-
-    def view(self, scene: Scene) -> View:
-        from kiebitz.dissectors.protocols.cgml.view import view_of
-
-        return view_of(scene)
 
     def scores(self, state: State) -> dict[str, int]:
         players = state.get("players", {})

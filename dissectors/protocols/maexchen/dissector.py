@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.assembly import assembly_of
@@ -16,19 +15,11 @@ from kiebitz.dissectors.protocols.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 
-if TYPE_CHECKING:
-    from kiebitz.dissectors.game.view import Scene, View
-
 
 class MaexchenPresentation(Presentation):
     """Sentences, scores and statistics of Mäxchen."""
 
     phrases = MappingProxyType({"dice": dice_words, "reason": reason_words})
-
-    def view(self, scene: Scene) -> View:
-        from kiebitz.dissectors.protocols.maexchen.view import view_of
-
-        return view_of(scene)
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
 from kiebitz.dissectors.game.assembly import assembly_of
@@ -17,9 +17,6 @@ from kiebitz.dissectors.protocols.okey.codec import CODEC, OkeyCodec
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, stack_words, tile_words
-
-if TYPE_CHECKING:
-    from kiebitz.dissectors.game.view import Scene, View
 
 _LEAVES = {
     "LEFT": "{name} leaves the lobby",
@@ -46,11 +43,6 @@ class OkeyPresentation(Presentation):
             "drawstack": stack_words,
         }
     )
-
-    def view(self, scene: Scene) -> View:
-        from kiebitz.dissectors.protocols.okey.view import view_of
-
-        return view_of(scene)
 
     def template(self, event: Event) -> str:
         data = event.data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.assembly import assembly_of
@@ -15,9 +14,6 @@ from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.schafkopf.codec import CODEC
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, packet_forms
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
-
-if TYPE_CHECKING:
-    from kiebitz.dissectors.game.view import Scene, View
 
 _ANSWERS = {
     "ERSTE3": {"JA": "{name} knocks", "NEIN": "{name} does not knock"},
@@ -34,11 +30,6 @@ class SchafkopfPresentation(Presentation):
     phrases = MappingProxyType(
         {"card": card_words, "cards": cards_words, "mode": mode_words},
     )
-
-    def view(self, scene: Scene) -> View:
-        from kiebitz.dissectors.protocols.schafkopf.view import view_of
-
-        return view_of(scene)
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("accounts", {}))

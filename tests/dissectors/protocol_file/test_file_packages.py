@@ -45,6 +45,18 @@ def test_the_game_is_in_python_and_the_rest_in_the_file() -> None:
     )
     assert copies == []
     assert NIM.grammar.events["won"].ends
+    statistics = {each.key: each.reads() for each in NIM.presentation.statistics}
+    samples = [
+        (key, *sample)
+        for event in found.events
+        for key, read in statistics.items()
+        for sample in read(event, {})
+    ]
+    assert [sample for sample in samples if sample[0] != "events"] == [
+        ("matches", "ann", "count", 3),
+        ("openings", "ann", "more", 1),
+        ("matches", "bob", "count", 3),
+    ]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -63,7 +75,7 @@ def test_the_table_of_a_built_in_protocol_is_that_of_its_file(dissector: object)
     assert dissector.table is getattr(import_module(f"kiebitz.dissectors.protocols.{module}"), table)  # type: ignore[attr-defined]  # a dissector
 
 
-OUTSIDE = "table must be in the package: kiebitz_nim.MODULE:CLASS"
+OUTSIDE = "table must be in the package: kiebitz_nim.MODULE:NAME"
 REFUSED = "only the file of an installed package may name Python: nothing in this file is executed"
 
 
@@ -112,6 +124,9 @@ def test_a_copy_in_a_database_must_not_name_python(tmp_path: Path) -> None:
         ('say = "{first} plays', 'say = "{frist} plays', "no value frist: did you mean first?"),
         ('say = "{first} plays', 'say = "{first plays', 'this "{" is not closed'),
         ('data = "first second"', 'data = "first second", put = {}', "unknown key put"),
+        ('NimTable"', 'NimTable"\nview = "os:abort"', "view must be in the package: kiebitz_nim.MODULE:NAME"),
+        ("kiebitz_nim.statistics:Openings", "os:abort", "a reader must be in the package: kiebitz_nim."),
+        ("[board]", '[probe]\nbot = "os:abort"\n[board]', "bot must be in the package: kiebitz_nim."),
         ('on = "TAKEN"', 'on = "TAKE", unless = "x"', "unknown key unless"),
         ('on = "TAKEN"', 'on = "TAKNE"', "no message TAKNE: did you mean TAKE?"),
         ('ends = true, say = "{name}', 'ends = true', "say is missing"),
