@@ -23,7 +23,8 @@ from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.framers import framer_of
-from kiebitz.dissectors.protocol_file.specification import ByteOrder, Format, FormatKind, Framing
+from kiebitz.dissectors.protocol_file.header import Header
+from kiebitz.dissectors.protocol_file.specification import ByteOrder, Format, FormatKind, Framing, Inclusive
 
 _PREFIX_SIZES: dict[str, int] = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 
@@ -78,15 +79,16 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
 def frames_of(framing: Framing, segment: Segment) -> Iterator[Frame]:
     """Yield the complete frames of a segment."""
     framer = framer_of(framing, "udp" if framing.kind == "datagrams" else "tcp")(segment.direction)
-    is_whole = _envelope(framing).body
     for frame in (*framer.feed(0, segment.data), *framer.eof()):
-        if frame.cut is None and is_whole(frame.data).is_whole:
+        if frame.cut is None and (framing.kind != "length" or _header_end(framing, frame.data) is not None):
             yield frame
 
 
 def content(framing: Framing, frame: bytes) -> bytes:
     """Return a frame without its line end, delimiter, or length prefix."""
-    start, end, _ = _envelope(framing).body(frame)
+    start, end = _envelope(framing).body(frame)
+    if framing.kind == "length":
+        start = _header_end(framing, frame) or 0
     found = frame[start:end]
     return found.replace(b"\r\n", b"\n") if framing.kind == "block" else found
 
@@ -95,6 +97,17 @@ def content(framing: Framing, frame: bytes) -> bytes:
 def _envelope(framing: Framing) -> FileEnvelope:
     kinds: dict[str, FormatKind] = {"json": "json", "xml": "xml", "length": "struct", "datagrams": "struct"}
     return FileEnvelope(framing, Format(kind=kinds.get(framing.kind, "words")))
+
+
+def _header_end(framing: Framing, frame: bytes) -> int | None:
+    """Return the offset of the message in a frame; None if the frame contradicts its header."""
+    found = _header(framing).extent(frame, 0, len(frame))
+    return found.start if found is not None and found.size == len(frame) else None
+
+
+@lru_cache(maxsize=16)
+def _header(framing: Framing) -> Header:
+    return Header(framing, Format())
 
 
 def _choice(segments: Sequence[Segment], framing: Framing, evidence: str) -> Choice:
@@ -289,7 +302,8 @@ def _prefixed(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing]]:
     for prefix in ("u32", "u16", "u8", "u64", "varint"):
         orders = ("big",) if prefix in ("u8", "varint") else ("big", "little")
         for order in orders:
-            for inclusive in (False, True) if prefix != "varint" else (False,):
+            inclusives: tuple[Inclusive, ...] = ("", "length") if prefix != "varint" else ("",)
+            for inclusive in inclusives:
                 framing = Framing(
                     kind="length",
                     prefix=prefix,

@@ -114,7 +114,7 @@ class Codec(ABC):
                 before = piece
         return None
 
-    def twice(self, whole: bytes) -> bytes:
+    def twice(self, whole: bytes, row: MessageType) -> bytes:
         """Return the bytes of a `whole_place`, doubled."""
         return whole * 2
 

@@ -9,11 +9,10 @@ LINE_ENDS = b"\r\n"
 
 
 class Body(NamedTuple):
-    """The range of a message within its frame; `is_whole` is False if the frame contradicts its framing."""
+    """The range of a message within its frame."""
 
     start: int
     end: int
-    is_whole: bool = True
 
 
 class Envelope:
@@ -57,7 +56,7 @@ class Envelope:
     def rewrap(self, frame: bytes, body: bytes) -> bytes:
         """Return the frame with another message, and otherwise as it was, except for its length."""
         self.check(body)
-        start, end, _ = self.body(frame)
+        start, end = self.body(frame)
         return frame[:start] + body + frame[end:]
 
     def wire_framing(self) -> Mapping[str, Any] | None:

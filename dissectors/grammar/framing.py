@@ -330,12 +330,16 @@ class StructuredFramer(ByteFramer):
             elif self._cut is not None:
                 self._drop()
                 break
-            elif len(held) > FRAME_LIMIT:
+            elif self._is_too_long():
                 self._cut = "limit"
                 self._overflow()
             else:
                 break
         return frames
+
+    def _is_too_long(self) -> bool:
+        """Return True if the incomplete frame exceeds the limit."""
+        return len(self._held) > FRAME_LIMIT
 
     @abstractmethod
     def _whole(self, data: bytes) -> Sequence[int]:

@@ -39,6 +39,7 @@ MAX_QUOTED = 40
 DELIMITER = "delimiter"
 SURPLUS = "surplus: readers ignore it"
 TOO_MUCH = "not understood: unexpected after the last field"
+NO_FIELDS = "no fields"
 UNKNOWN_FIELD = "not specified: readers ignore it"
 
 
@@ -74,7 +75,7 @@ class LayoutCodec(Codec):
     """A codec whose messages have a name, or a code that stands for it, and fields with places.
 
     `clause` is the clause of the specification about the form of messages, if it has one. `codes` are what is
-    sent in place of names.
+    sent in place of names. If messages are nameless, their name is elsewhere: it is the only one.
     """
 
     between = "punctuation"
@@ -97,7 +98,11 @@ class LayoutCodec(Codec):
         clause: str | None = None,
         encoding: str = "utf-8",
         codes: Mapping[tuple[Direction, str], int | str] = MappingProxyType({}),
+        is_nameless: bool = False,
     ) -> None:
+        self.is_nameless = is_nameless
+        self.only_names = {each: next(iter(grammar.names(each)), "") for each in DIRECTIONS}
+        """The first name of each direction: that of all messages if they are nameless."""
         self.grammar = grammar
         self.envelope = envelope
         self.clause = clause
@@ -129,8 +134,8 @@ class LayoutCodec(Codec):
         decoded = self.decode(frame, direction)
         if self.is_self_delimited and decoded.row is not None and self.envelope.is_line:
             return decoded
-        start, end, is_whole = self.envelope.body(frame)
-        if start == end and is_whole:
+        start, end = self.envelope.body(frame)
+        if start == end:
             return self.empty(frame)
         violation = self.error(
             "truncated",
@@ -187,13 +192,13 @@ class LayoutCodec(Codec):
                 raise ValueError("a field is new, or gone")
             part = parts[path]
             pieces[part.value] = self.write_part(frame, part, value_at(fields, path))
-        start, end, _ = self.envelope.body(frame)
+        start, end = self.envelope.body(frame)
         changed = replaced(frame, pieces)
         return self.envelope.rewrap(frame, changed[start : len(changed) - (len(frame) - end)])
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)
-        start, end, _ = self.envelope.body(frame)
+        start, end = self.envelope.body(frame)
         pieces = Pieces(frame)
         pieces.take_any(start, "markup", self.envelope.title)
         if decoded.row is None:
@@ -311,17 +316,8 @@ class LayoutCodec(Codec):
 
     def unknown_message(self, sent: Any, direction: Direction, place: Place) -> Violation:
         """Return the error of a message whose name is not known."""
-        shown = f'"{shortened(sent, MAX_QUOTED)}"' if isinstance(sent, str) else to_json(sent)[:MAX_QUOTED]
-        text = f"{shown} is not a message {sender_of(direction)} sends"
-        near = self.grammar.nearest(sent, direction) if isinstance(sent, str) else None
-        if isinstance(sent, str | int) and sent in self._names[OPPOSITE[direction]]:
-            text += f"; {sender_of(OPPOSITE[direction])} does"
-        elif near is not None:
-            text = with_suggestion(text, near)
-        elif sent == "":
-            text = "the message name is missing"
-        names = self.grammar.names(direction)
-        return self.error("unknown-message", text, place, f"one of {', '.join(names)}" if names else None)
+        is_others = isinstance(sent, str | int) and sent in self._names[OPPOSITE[direction]]
+        return unknown_name(self.grammar, sent, direction, place, is_others, self.clause)
 
     def not_text(self, frame: bytes, error: UnicodeDecodeError, offset: int) -> Violation:
         """Return the error of bytes that are not in the protocol's encoding."""
@@ -331,17 +327,35 @@ class LayoutCodec(Codec):
         place = offset + error.start, len(wrong)
         return self.error("not-utf-8" if charset == "UTF-8" else "charset", text, place, f"{charset} text")
 
-    def not_framed(self, frame: bytes) -> Decoded:
-        """Return the error of a frame that contradicts its length."""
-        text = f"the length does not fit these {len(frame)} bytes"
-        return unreadable(self.error("bad-length", text, (0, len(frame)), "the length of the message"))
-
     def empty(self, frame: bytes) -> Decoded:
         """Return the note on a frame without a message."""
         text = "there is no message between two others"
         return unreadable(
             Violation("note", "malformed", "empty-message", text, 0, len(frame), "a message", self.clause)
         )
+
+
+def unknown_name(
+    grammar: Grammar,
+    sent: Any,
+    direction: Direction,
+    place: Place,
+    is_others: bool,
+    clause: str | None = None,
+) -> Violation:
+    """Return the error of a message whose name is not known; it may be one of the other side's."""
+    shown = f'"{shortened(sent, MAX_QUOTED)}"' if isinstance(sent, str) else to_json(sent)[:MAX_QUOTED]
+    text = f"{shown} is not a message {sender_of(direction)} sends"
+    near = grammar.nearest(sent, direction) if isinstance(sent, str) else None
+    if is_others:
+        text += f"; {sender_of(OPPOSITE[direction])} does"
+    elif near is not None:
+        text = with_suggestion(text, near)
+    elif sent == "":
+        text = "the message name is missing"
+    names = grammar.names(direction)
+    expected = f"one of {', '.join(names)}" if names else None
+    return Violation("error", "malformed", "unknown-message", text, *place, expected, clause)
 
 
 def walk(parts: Sequence[Part]) -> Iterator[Part]:

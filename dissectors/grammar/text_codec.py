@@ -35,7 +35,7 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
-from kiebitz.dissectors.grammar.layout_codec import DELIMITER, SURPLUS, LayoutCodec, Part
+from kiebitz.dissectors.grammar.layout_codec import DELIMITER, NO_FIELDS, SURPLUS, LayoutCodec, Part
 from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_message import (
@@ -146,9 +146,7 @@ class TextCodec(LayoutCodec):
         if strip is not None:
             start, body = 0, frame.rstrip(strip) if strip else frame
         else:
-            start, end, is_whole = self.envelope.body(frame)
-            if not is_whole:
-                return self.not_framed(frame)
+            start, end = self.envelope.body(frame)
             body = frame[start:end]
         error = deviation = None
         try:
@@ -160,10 +158,12 @@ class TextCodec(LayoutCodec):
             texts, deviation = self.tokenizer.read(text)
         else:
             texts = self._split(text)
-        if not texts:
+        if self.is_nameless and not text:
+            texts = []
+        elif not texts:
             return self._misfit(frame, direction, error)
         count = len(texts)
-        readings = self._readings.get((direction, texts[0], count))
+        readings = self._readings.get((direction, "" if self.is_nameless else texts[0], count))
         if readings is None:
             readings = self._readings_of(direction, texts)
         for reading in readings:
@@ -202,7 +202,7 @@ class TextCodec(LayoutCodec):
 
     def _readings_of(self, direction: Direction, texts: Sequence[str]) -> tuple[Reading, ...]:
         """Return the rows that a message can have, in the order to try them."""
-        head, count = texts[0], min(len(texts), self._most)
+        head, count = "" if self.is_nameless else texts[0], min(len(texts), self._most)
         if (found := self._readings.get((direction, head, count))) is not None:
             return found
         name, first = self._name_in(texts, direction)
@@ -210,7 +210,7 @@ class TextCodec(LayoutCodec):
             return ()
         rows = self.fitting(self.grammar.rows_named(direction, name), count - first)
         found = tuple(self._reading(row, count, first) for row in rows)
-        if head in self._names[direction] and head not in self._long_names[direction]:
+        if self.is_nameless or (head in self._names[direction] and head not in self._long_names[direction]):
             # Others are not cached, as their number is unlimited.
             self._readings[direction, head, count] = found
         return found
@@ -275,6 +275,8 @@ class TextCodec(LayoutCodec):
 
     def _name_in(self, texts: Sequence[str], direction: Direction) -> tuple[str | None, int]:
         """Return the name of a message, None if it is unknown, and the number of its tokens."""
+        if self.is_nameless:
+            return self.only_names[direction], 0
         if not texts:
             return None, 0
         for words in self._long_names[direction].get(texts[0], ()):
@@ -457,8 +459,9 @@ class TextCodec(LayoutCodec):
 
     def sent(self, frame: bytes) -> Sent:
         """Return the text of a frame and its tokens, with their places."""
-        start, end, _ = self.envelope.body(frame)
-        return sent_in(frame, start, end, self.encoding, self.tokenizer, self.lenient.charset)
+        start, end = self.envelope.body(frame)
+        sent = sent_in(frame, start, end, self.encoding, self.tokenizer, self.lenient.charset)
+        return sent if sent.text or not self.is_nameless else msgspec.structs.replace(sent, tokens=())
 
     def _take(self, pieces: Pieces, part: Part, decoded: Decoded) -> None:
         is_unread = part.kind == "field" and self.is_unread(part, decoded)
@@ -490,15 +493,16 @@ class TextCodec(LayoutCodec):
             return ()
         sent = msgspec.structs.replace(sent, pad=self._pad_of(sent.text, row))
         _, first = self._name_in(sent.texts, row.direction)
-        first = min(max(first, 1), len(tokens))
+        first = min(first, len(tokens))
         spans, used = spans_of(row, len(tokens) - first)
         fields = (sent.field_part(field, first + start, first + end) for field, start, end in spans)
-        parts = [
-            sent.other_part(tokens[0].start, tokens[first - 1].end, "name", self.notation(row)),
-            *(part for part in fields if part is not None),
-        ]
+        parts = [part for part in fields if part is not None]
+        if first:
+            parts.insert(
+                0, sent.other_part(tokens[0].start, tokens[first - 1].end, "name", self.notation(row))
+            )
         if first + used < len(tokens):
-            parts.append(sent.other_part(tokens[first + used - 1].end, len(sent.text), "ignored", SURPLUS))
+            parts.append(sent.other_part(sent.end_of(first + used), len(sent.text), "ignored", SURPLUS))
         return parts
 
     def encode_padded(self, name: str, direction: Direction, fields: Mapping[str, Any], pad: str) -> bytes:
@@ -513,7 +517,7 @@ class TextCodec(LayoutCodec):
         return self._message(row, fields, "")
 
     def _message(self, row: MessageType, fields: Mapping[str, Any], pad: str) -> bytes:
-        texts = [self._shown_name(row)]
+        texts = self._head(row)
         left = len(fields)
         for field in row.fields:
             if field.name in fields:
@@ -526,9 +530,12 @@ class TextCodec(LayoutCodec):
                 texts.append("")
         return self.tokenizer.separator.join(texts).encode(self.encoding)
 
-    def _shown_name(self, row: MessageType) -> str:
+    def _head(self, row: MessageType) -> list[str]:
+        """Return the text of the name, if it is in the message."""
+        if self.is_nameless:
+            return []
         name = str(self.sent_name(row))
-        return name if self.tokenizer.is_blank else self.tokenizer.quoted(name)
+        return [name if self.tokenizer.is_blank else self.tokenizer.quoted(name)]
 
     def _value_text(self, kind: FieldType, value: Any, pad: str) -> str | None:
         """Return the text of a value; None for a list of tokens that is empty."""
@@ -578,7 +585,7 @@ class TextCodec(LayoutCodec):
 
     def notation(self, row: MessageType) -> str:
         names = (f"[{field.name}]" if field.optional else field.name for field in row.fields)
-        return self.tokenizer.separator.join([self._shown_name(row), *names])
+        return self.tokenizer.separator.join([*self._head(row), *names]) or NO_FIELDS
 
     def wire_parts(self) -> Sequence[str]:
         return (*super().wire_parts(), "positional")

@@ -63,7 +63,11 @@ class Sent(msgspec.Struct, frozen=True):
 
     def remainder(self, number: int) -> Place:
         """Return the place of all tokens from this one on, with the delimiter before them."""
-        return self.span(self.tokens[number - 1].end, self.tokens[-1].end)
+        return self.span(self.end_of(number), self.tokens[-1].end)
+
+    def end_of(self, count: int) -> int:
+        """Return the end of the first tokens, of which there may be none."""
+        return self.tokens[count - 1].end if count else 0
 
     def rest(self, number: int) -> int:
         """Return the first character of the text that begins with a token."""
@@ -87,7 +91,7 @@ class Sent(msgspec.Struct, frozen=True):
         kind, path, tokens = field.type, (field.name,), self.tokens[start:end]
         if not tokens and (kind.width[0] or field.optional):
             return None
-        before = self.tokens[start - 1].end
+        before = self.end_of(start)
         if isinstance(kind, Rest):
             return self.part(self.rest(start), len(self.text), path, kind, before)
         if isinstance(kind, PartsText) and kind.is_spread:
@@ -147,6 +151,8 @@ def undecoded(body: bytes, encoding: str, charset: str = "") -> str:
 
 def rest_start(tokenizer: Tokenizer, text: str, number: int) -> int:
     """Return the character after the separator that precedes a token, if there is any."""
+    if not number:
+        return 0
     end = tokenizer.tokens(text)[number - 1].end
     return min(len(text), end + len(tokenizer.separator))
 

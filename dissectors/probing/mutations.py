@@ -61,15 +61,15 @@ class Mutator:
         """Remove a field. Raises NotApplicable."""
         if field.name not in self._read(frame)[0].fields:
             raise NotApplicable(f"it has no {field.name} to leave out")
-        frame, span = self._field_span(field, frame)
+        frame, span, _ = self._field_span(field, frame)
         return self._checked(frame, replaced(frame, {span: b""}), must_be_malformed=False)
 
     def repeat_field(self, field: Field, frame: bytes) -> bytes:
         """Repeat a field. Raises NotApplicable."""
         # A reader that uses the last of two sees nothing wrong; the field is duplicated all the same.
-        frame, (start, length) = self._field_span(field, frame)
+        frame, (start, length), row = self._field_span(field, frame)
         whole = frame[start : start + length]
-        return replaced(frame, {(start, length): self._dissector.codec.twice(whole)})
+        return replaced(frame, {(start, length): self._dissector.codec.twice(whole, row)})
 
     def insert_latin_1(self, field: Field, frame: bytes) -> bytes:
         """Insert a byte that is not valid UTF-8 into a field. Raises NotApplicable."""
@@ -183,13 +183,13 @@ class Mutator:
             raise NotApplicable("its name does not occur literally in its bytes")
         return self._checked(frame, mutated, must_be_malformed=False)
 
-    def _field_span(self, field: Field, frame: bytes) -> tuple[bytes, Place]:
-        """Return a frame with the field, and the span of all bytes that belong to the field alone."""
+    def _field_span(self, field: Field, frame: bytes) -> tuple[bytes, Place, MessageType]:
+        """Return a frame with the field, the span of all bytes that are the field's alone, and its row."""
         frame, _, row = self._with_field(field, frame)
         span = self._dissector.codec.whole_place(frame, row, field.name)
         if span is None or not span[1]:
             raise NotApplicable(f"the position of its {field.name} is unknown")
-        return frame, span
+        return frame, span, row
 
     def _with_field(self, field: Field, frame: bytes) -> tuple[bytes, Decoded, MessageType]:
         """Return the frame; if it lacks an optional field, the same message with an invented value for it."""

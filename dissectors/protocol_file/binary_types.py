@@ -315,14 +315,14 @@ class BinarySequence(Binary):
     """Bytes of a fixed length, with a length prefix, or all that remain."""
 
     def __init__(self, size: int | str | None, of: Format) -> None:
-        self._length = size if isinstance(size, int) else None
+        self.fixed_length = size if isinstance(size, int) else None
         self._prefix: Binary | None = None
         if isinstance(size, str):
             self._prefix = Varint() if size == "varint" else BinaryNumber(size, of)
 
     def bounds(self, data: bytes, at: int, end: int) -> tuple[int, int]:
         """Return the range of the bytes at `at`, without their length."""
-        length = self._length
+        length = self.fixed_length
         if self._prefix is not None:
             length, at = self._prefix.unpack(data, at, end)
         if length is None:
@@ -337,15 +337,15 @@ class BinarySequence(Binary):
 
     def wrap(self, data: bytes) -> bytes:
         """Return bytes with their length, or filled up with zeros."""
-        if self._length is not None:
-            if len(data) > self._length:
-                raise ValueError(f"{len(data)} bytes do not fit into {self._length}")
-            return data.ljust(self._length, b"\0")
+        if self.fixed_length is not None:
+            if len(data) > self.fixed_length:
+                raise ValueError(f"{len(data)} bytes do not fit into {self.fixed_length}")
+            return data.ljust(self.fixed_length, b"\0")
         return data if self._prefix is None else self._prefix.pack(len(data)) + data
 
     def wire_bounds(self) -> Mapping[str, Any]:
         """Return the declarative description of the length."""
-        return {"length": self._length, "prefix": self._prefix and self._prefix.wire_type()}
+        return {"length": self.fixed_length, "prefix": self._prefix and self._prefix.wire_type()}
 
 
 def _sized_title(noun: str, size: int | str | None) -> str:
@@ -383,7 +383,7 @@ class BinaryText(BinarySequence):
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
         start, upto = self.bounds(data, at, end)
         sent = data[start:upto]
-        if self._length is not None:
+        if self.fixed_length is not None:
             sent = sent.rstrip(b"\0")
         try:
             text = sent.decode(self._encoding)
@@ -408,7 +408,7 @@ class BinaryText(BinarySequence):
     def pack(self, value: Any) -> bytes:
         if type(value) is not str:
             raise ValueError(f"{value!r} is not a text")
-        if self._length is not None and value.endswith("\0"):
+        if self.fixed_length is not None and value.endswith("\0"):
             raise ValueError("a text of fixed length cannot end with a zero")
         return self.wrap(value.encode(self._encoding))
 
@@ -453,8 +453,8 @@ class BinaryBytes(BinarySequence):
 
     def pack(self, value: Any) -> bytes:
         data = bytes.fromhex(value)
-        if self._length is not None and len(data) != self._length:
-            raise ValueError(f"{len(data)} bytes are not {self._length}")
+        if self.fixed_length is not None and len(data) != self.fixed_length:
+            raise ValueError(f"{len(data)} bytes are not {self.fixed_length}")
         return self.wrap(data)
 
     def decode(self, text: str) -> Any:

@@ -11,6 +11,7 @@ from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
+from kiebitz.dissectors.protocol_file.header_codec import HeaderCodec
 from kiebitz.dissectors.protocol_file.json_codec import FileJsonCodec
 from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
 from kiebitz.dissectors.protocol_file.specification import Framing, Specification
@@ -29,7 +30,14 @@ def _text_codec(specification: Specification, grammar: Grammar) -> TextCodec:
         blanks = " \t\r\n" if framing.kind == "block" else " \t"
         tokenizer = Splitter(" ", of.quote, blanks)
     envelope = FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
-    return TextCodec(grammar, tokenizer, envelope, encoding=of.encoding, codes=specification.codes)
+    return TextCodec(
+        grammar,
+        tokenizer,
+        envelope,
+        encoding=of.encoding,
+        codes=specification.codes,
+        is_nameless=not of.name,
+    )
 
 
 _CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {
@@ -45,6 +53,8 @@ _CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {
 def codec_of(specification: Specification, grammar: Grammar) -> Codec:
     """Return the codec of a protocol file."""
     make = _CODECS[specification.format.kind]
+    if specification.framing.kind == "length":
+        return HeaderCodec(specification, grammar, make)
     if specification.framing.kind != "websocket":
         return make(specification, grammar)
     # Each message is whole, as a datagram is.

@@ -18,4 +18,5 @@ class FileCodec(LayoutCodec):
             FileEnvelope(specification.framing, of),
             encoding=of.encoding,
             codes=specification.codes,
+            is_nameless=not of.name,
         )

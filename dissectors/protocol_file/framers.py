@@ -20,9 +20,9 @@ from kiebitz.dissectors.grammar.framing import (
 from kiebitz.dissectors.grammar.json.framer import JsonFramer, JsonFraming
 from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
-from kiebitz.dissectors.protocol_file.binary_types import MAX_VARINT, layout_of
-from kiebitz.dissectors.protocol_file.envelope import prefix_of
+from kiebitz.dissectors.protocol_file.header import INVALID, Header
 from kiebitz.dissectors.protocol_file.specification import (
+    Format,
     Framing,
     Specification,
 )
@@ -47,7 +47,7 @@ def framer_of(
         case "block":
             return partial(BlockFramer, end=framing.end.encode())
         case "length":
-            return partial(LengthFramer, framing=framing)
+            return partial(LengthFramer, header=Header(framing, Format()))
         case "json":
             return partial(JsonFramer, framing=json_framing(specification))
         case "xml":
@@ -144,20 +144,18 @@ class BlockFramer(ByteFramer):
 
 
 class LengthFramer(StructuredFramer):
-    """Frames with a length prefix.
+    """Frames with a header that has their length.
 
     After a gap within a frame, the next one begins where that one ends. Otherwise it begins at the first
-    offset with a plausible length that leads to another plausible one.
+    offset with a plausible header that leads to another plausible one, or has constants that other bytes
+    hardly have.
     """
 
-    def __init__(self, direction: Direction, framing: Framing) -> None:
+    def __init__(self, direction: Direction, header: Header) -> None:
         super().__init__(direction)
-        self._framing = framing
-        is_varint = framing.prefix == "varint"
-        self._least = 1 if is_varint else layout_of(framing.prefix, framing.order).size
-        self._most = MAX_VARINT if is_varint else self._least
+        self._header = header
         self._size = 0
-        """Size of the frame with its prefix, 0 if not known."""
+        """Size of the frame with its header, 0 if not known."""
         self._skipped = 0
         """Number of bytes after a gap that belong to the frame before it."""
         self._is_lost = False
@@ -187,10 +185,10 @@ class LengthFramer(StructuredFramer):
             return ()
         ends: list[int] = []
         at = 0
-        while (found := prefix_of(self._framing, data, at, len(data))) is not None:
-            if found[1] > min(len(data) - at, FRAME_LIMIT):
+        while (found := self._header.extent(data, at, len(data))) is not None and found.size:
+            if found.size > min(len(data) - at, FRAME_LIMIT):
                 break
-            at += found[1]
+            at += found.size
             ends.append(at)
         return ends
 
@@ -201,43 +199,45 @@ class LengthFramer(StructuredFramer):
         if self._is_lost:
             return self._next_beginning()
         if not self._size:
-            found = prefix_of(self._framing, held, 0, len(held))
+            found = self._header.extent(held, 0, len(held))
             if found is None:
-                return self._wrong_prefix()
-            self._size = found[1]
+                return INCOMPLETE
+            if not found.size and not self._header.has_constant:
+                # A length that is never valid is a frame of its own.
+                return found.start
+            if not found.size:
+                self._is_lost = True
+                return self._next_beginning()
+            self._size = found.size
         if self._size > FRAME_LIMIT:
             self._cut = self._cut or "limit"
         return self._size - self._dropped if self._dropped + len(held) >= self._size else INCOMPLETE
 
-    def _wrong_prefix(self) -> int:
-        """Return the end of a prefix that is never valid, if it is complete: it is a frame of its own."""
-        held = self._held
-        if self._framing.prefix == "varint":
-            ends = (number for number, byte in enumerate(held[: self._most], 1) if byte < 0x80)
-            return next(ends, self._most if len(held) >= self._most else INCOMPLETE)
-        return self._least if len(held) >= self._least else INCOMPLETE
-
     def _next_beginning(self) -> int:
         """Return the offset of the first plausible frame, if it is known."""
-        held = self._held
-        while self._at + self._least <= len(held):
-            found = prefix_of(self._framing, held, self._at, len(held))
+        held, header = self._held, self._header
+        while self._at < len(held):
+            found = header.extent(held, self._at, len(held))
             if found is None:
-                if self._at + self._most > len(held) and self._framing.prefix == "varint":
-                    return INCOMPLETE
-            elif found[1] <= _PLAUSIBLE:
-                following = self._at + found[1]
-                after = prefix_of(self._framing, held, following, len(held))
-                if after is not None and after[1] <= _PLAUSIBLE:
+                return INCOMPLETE
+            if INVALID < found.size <= _PLAUSIBLE:
+                following = header.extent(held, self._at + found.size, len(held))
+                if header.is_strong or (following is not None and INVALID < following.size <= _PLAUSIBLE):
                     self._is_lost = False
                     if self._at or self._dropped:
+                        if self._dropped + self._at > FRAME_LIMIT:
+                            self._cut = self._cut or "limit"
                         return self._at
                     self._cut = None
                     return self._frame_end()
-                if following + self._most > len(held):
+                if following is None:
                     return INCOMPLETE
             self._at += 1
         return INCOMPLETE
+
+    def _is_too_long(self) -> bool:
+        # What follows may be the beginning of a frame.
+        return self._at > FRAME_LIMIT if self._is_lost else super()._is_too_long()
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)

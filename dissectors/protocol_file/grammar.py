@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Rule,
 )
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
+from kiebitz.dissectors.protocol_file.binary_types import binary_type
 from kiebitz.dissectors.protocol_file.composed import expressions_in
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
 from kiebitz.dissectors.protocol_file.field_types import MakeType, types_of
@@ -41,11 +42,10 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
     """Return the grammar of a protocol file, whose plan may be ready."""
     plan = plan or Plan(specification)
     kinds = {"actor": _PLAYER, WHO: _PLAYER, **_field_kinds(specification)}
-    type_of = types_of(specification.format)
     return Grammar(
         specification.protocol,
         specification.title,
-        rows=[_row(row, specification, type_of) for row in specification.messages],
+        rows=rows_of(specification),
         events=_event_kinds(plan),
         rules=[_rule(rule, plan) for rule in specification.rules],
         foreign=any(row.summary for row in specification.messages),
@@ -59,6 +59,12 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
         if specification.framing.kind == "websocket"
         else document_rows(specification),
     )
+
+
+def rows_of(specification: Specification) -> Iterator[MessageType]:
+    """Yield the rows of the messages of a protocol file."""
+    type_of = types_of(specification.format)
+    return (_row(row, specification, type_of) for row in specification.messages)
 
 
 def _more_words(specification: Specification) -> Iterator[str]:
@@ -75,7 +81,11 @@ def _more_words(specification: Specification) -> Iterator[str]:
 
 def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> MessageType:
     make: Callable[..., MessageType] = MessageType
-    if specification.format.kind == "json":
+    head = specification.framing.fields
+    if head:
+        # The codec has rows of its own for what follows the header.
+        pass
+    elif specification.format.kind == "json":
         make = partial(JsonRow, form=row.form, beside=row.beside, sizes=row.sizes)
     elif specification.format.kind == "xml":
         make = partial(element_row, row, specification.format)
@@ -85,12 +95,12 @@ def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> M
         tuple(
             Field(
                 field.name,
-                type_of(field.type),
+                binary_type(field.type, specification.format) if number < len(head) else type_of(field.type),
                 field.description or field.title,
                 generated=field.generated,
                 optional=field.optional,
             )
-            for field in row.fields
+            for number, field in enumerate(row.fields)
         ),
         row.description or row.name,
         clause=row.clause or f"messages.{row.name}",

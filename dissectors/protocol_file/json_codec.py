@@ -10,7 +10,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
-from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, Violation, unreadable
+from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, Violation
 from kiebitz.dissectors.grammar.json.codec import JsonCodec
 from kiebitz.dissectors.grammar.json.diagnostics import Conventions
 from kiebitz.dissectors.grammar.json.layouts import JsonRow, KeyLayout, Layout, PathLayout
@@ -47,11 +47,11 @@ def _path(text: str) -> tuple[str, ...]:
 
 
 class FileJsonCodec(Codec):
-    """The codec of JSON objects with a line end, a delimiter or a length around them, or nothing."""
+    """The codec of JSON objects with a line end, or a delimiter around them, or nothing."""
 
     def __init__(self, specification: Specification, grammar: Grammar) -> None:
         self.envelope = FileEnvelope(specification.framing, specification.format)
-        self._is_bare = specification.framing.kind not in ("length", "delimiter", "block")
+        self._is_bare = specification.framing.kind not in ("delimiter", "block")
         self._layout = layout_of(specification, grammar)
         shown = productions_of(specification.types, JsonTypes(self._layout.spellings))
         self._engine = JsonCodec(self._layout, Conventions(), shown, keeps_valid_fields=True)
@@ -59,16 +59,12 @@ class FileJsonCodec(Codec):
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         if self._is_bare:
             return _moved(self._engine.decode(frame, direction), 0, len(frame))
-        start, end, is_whole = self.envelope.body(frame)
-        if not is_whole:
-            text = f"the length does not fit these {len(frame)} bytes"
-            expected = "the length of the message"
-            return unreadable(Violation("error", "malformed", "bad-length", text, 0, len(frame), expected))
+        start, end = self.envelope.body(frame)
         return _moved(self._engine.decode(frame[start:end], direction), start, end)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        start, end, is_whole = self.envelope.body(frame)
-        if self.envelope.is_line or (start == end and is_whole):
+        start, end = self.envelope.body(frame)
+        if self.envelope.is_line or start == end:
             return _moved(self._engine.truncated(frame[start:end], direction), start, end)
         decoded = self.decode(frame, direction)
         text, expected = "the stream ends in this message", "the rest of the message"
@@ -81,13 +77,13 @@ class FileJsonCodec(Codec):
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        start, end, _ = self.envelope.body(frame)
+        start, end = self.envelope.body(frame)
         return self.envelope.rewrap(frame, self._engine.patch(frame[start:end], row, before, fields))
 
     # Places.
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-        start, end, _ = self.envelope.body(frame)
+        start, end = self.envelope.body(frame)
         inner = self._engine.anatomy(frame[start:end], direction) if start < end else ()
         before = [Piece(0, start, 0, "markup", self.envelope.title)] if start else []
         after = [Piece(end, len(frame) - end, 0, "markup", "line end")] if end < len(frame) else []
@@ -101,12 +97,12 @@ class FileJsonCodec(Codec):
         return self._place(self._engine.whole_place, frame, row, name)
 
     def _place(self, find: _FindPlace, frame: bytes, row: MessageType, name: str) -> Place | None:
-        start, end, _ = self.envelope.body(frame)
+        start, end = self.envelope.body(frame)
         place = find(frame[start:end], row, name)
         return None if place is None else (start + place[0], place[1])
 
-    def twice(self, whole: bytes) -> bytes:
-        return self._engine.twice(whole)
+    def twice(self, whole: bytes, row: MessageType) -> bytes:
+        return self._engine.twice(whole, row)
 
     # The reference, and Wireshark.
 

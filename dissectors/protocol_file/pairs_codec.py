@@ -18,7 +18,14 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
-from kiebitz.dissectors.grammar.layout_codec import DELIMITER, MAX_QUOTED, UNKNOWN_FIELD, Part, parts_in
+from kiebitz.dissectors.grammar.layout_codec import (
+    DELIMITER,
+    MAX_QUOTED,
+    NO_FIELDS,
+    UNKNOWN_FIELD,
+    Part,
+    parts_in,
+)
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.grammar.text_message import Sent, sent_in
@@ -108,16 +115,14 @@ class PairsCodec(FileCodec):
     def __init__(self, specification: Specification, grammar: Grammar) -> None:
         super().__init__(specification, grammar)
         of = specification.format
-        self._name_key = None if of.name == "first" else of.name
+        self._name_key = None if of.name in ("first", "") else of.name
         fields = (field for row in grammar.rows for field in row.fields)
         self._rest_keys = {field.name for field in fields if isinstance(field.type, Rest)}
         self._pairs = Pairs(of, self._rest_keys)
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        start, end, is_whole = self.envelope.body(frame)
-        if not is_whole:
-            return self.not_framed(frame)
-        if start == end:
+        start, end = self.envelope.body(frame)
+        if start == end and not self.is_nameless:
             return self.empty(frame)
         try:
             text = frame[start:end].decode(self.encoding)
@@ -142,7 +147,7 @@ class PairsCodec(FileCodec):
             expected = f"{self._name_key}{self._pairs.assign}…"
             problem = f"there is no {self._name_key}"
             return unreadable(self.error("unknown-message", problem, (start, end - start), expected))
-        name = self.name_of_text(sent, direction)
+        name = self.only_names[direction] if self.is_nameless else self.name_of_text(sent, direction)
         if name is None:
             token = self._last(self._sent(frame), self._name_key)
             assert token is not None
@@ -251,7 +256,7 @@ class PairsCodec(FileCodec):
     # Places.
 
     def _sent(self, frame: bytes) -> Sent:
-        start, end, _ = self.envelope.body(frame)
+        start, end = self.envelope.body(frame)
         return sent_in(frame, start, end, self.encoding, self._pairs)
 
     def _last(self, sent: Sent, key: str | None) -> Pair | None:
@@ -277,7 +282,7 @@ class PairsCodec(FileCodec):
         parts: list[Part] = []
         before = 0
         for number, pair in enumerate(self._pairs.pairs(sent.text)):
-            if pair.key == self._name_key and (pair.key is not None or not number):
+            if pair.key == self._name_key and (pair.key is not None or (not number and self._pairs.has_head)):
                 parts.append(sent.other_part(pair.at, pair.end, "name", row.name))
             elif pair.key is None:
                 parts.append(sent.other_part(pair.at, pair.end, "unread", f"no {self._pairs.assign}"))
@@ -285,7 +290,8 @@ class PairsCodec(FileCodec):
                 parts.append(sent.other_part(pair.at, pair.end, "ignored", UNKNOWN_FIELD))
             else:
                 # Of the first pair, the delimiter after it belongs to it.
-                whole = (before, pair.end) if number else (pair.at, pair.end + len(self._pairs.separator))
+                following = min(len(sent.text), pair.end + len(self._pairs.separator))
+                whole = (before, pair.end) if number else (pair.at, following)
                 parts.append(self._field_part(sent, fields[pair.key], pair, sent.span(*whole)))
             before = pair.end
         return parts
@@ -301,7 +307,7 @@ class PairsCodec(FileCodec):
         start, _ = sent.span(pair.at, pair.at)
         return Part(start, sum(value), path, "field", kind.title, value, whole, kind, (shown,))
 
-    def twice(self, whole: bytes) -> bytes:
+    def twice(self, whole: bytes, row: MessageType) -> bytes:
         delimiter = self._pairs.separator.encode()
         if whole.startswith(delimiter) or whole.endswith(delimiter):
             return whole * 2
@@ -310,16 +316,19 @@ class PairsCodec(FileCodec):
     # Spelling.
 
     def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
-        texts = [self._head(row)]
+        texts = self._head(row)
         for field in row.fields:
             if field.name in fields:
                 value = self._value_text(field.type, fields[field.name])
                 texts.append(f"{field.name}{self._pairs.assign}{value}")
         return self._pairs.separator.join(texts).encode(self.encoding)
 
-    def _head(self, row: MessageType) -> str:
+    def _head(self, row: MessageType) -> list[str]:
+        """Return the text of the name, if it is in the message."""
+        if self.is_nameless:
+            return []
         sent = str(self.sent_name(row))
-        return sent if self._name_key is None else f"{self._name_key}{self._pairs.assign}{sent}"
+        return [sent if self._name_key is None else f"{self._name_key}{self._pairs.assign}{sent}"]
 
     def _value_text(self, kind: FieldType, value: Any) -> str:
         text = kind.encode(value)
@@ -339,11 +348,11 @@ class PairsCodec(FileCodec):
         shown = (
             f"[{each}]" if field.optional else each for each, field in zip(names, row.fields, strict=True)
         )
-        return self._pairs.separator.join([self._head(row), *shown])
+        return self._pairs.separator.join([*self._head(row), *shown]) or NO_FIELDS
 
     def wire_parts(self) -> Sequence[str]:
         return (*super().wire_parts(), "pairs")
 
     def wire_details(self) -> Mapping[str, Any]:
-        rest = dict.fromkeys(sorted(self._rest_keys), True)
-        return {"kind": "pairs", "name": self._name_key or "first", **self._pairs.wire(), "rest": rest}
+        name = "" if self.is_nameless else self._name_key or "first"
+        return {"kind": "pairs", "name": name, **self._pairs.wire()}

@@ -23,7 +23,21 @@ FormatKind = Literal["words", "delimited", "pairs", "json", "xml", "struct"]
 ByteOrder = Literal["big", "little"]
 TextEncoding = Literal["utf-8", "latin-1", "ascii"]
 GridShape = Literal["square", "hex"]
+Inclusive = Literal["", "length", "header"]
 IntegerKind = Literal["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "varint"]
+
+LENGTH, NAME = "length", "name"
+"""Names of the parts of a header that have a meaning."""
+
+
+class HeaderPart(msgspec.Struct, frozen=True):
+    """A part of a header: a `field`, or bytes that are always the same, which are `constant`.
+
+    The fields `length` and `name` are the length of the message, and what stands for its name.
+    """
+
+    field: FieldSpec | None = None
+    constant: bytes = b""
 
 
 class Framing(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,19 +45,32 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: `lines` end with LF or CR LF; a `delimiter` ends in `end`; a `block` is lines up to a line that
-            is `end`; `length` has a prefix; `json` is concatenated values; `xml` is concatenated elements;
+            is `end`; `length` has a header; `json` is concatenated values; `xml` is concatenated elements;
             `websocket` has a message in each message of RFC 6455.
         end: The bytes after a frame, or the text of a block's last line; in XML, an empty line or nothing.
-        prefix: Type of the length prefix.
-        order: Byte order of the prefix.
-        inclusive: True if the length counts the prefix, too.
+        prefix: Type of the length, if that is the whole header.
+        header: The parts of the header; empty if it is a length only.
+        order: Byte order of the header.
+        inclusive: `length` if the length counts its own bytes, too, or all of the `header`; else empty.
     """
 
     kind: FramingKind = "lines"
     end: str = "\n"
     prefix: IntegerKind = "u32"
+    header: tuple[HeaderPart, ...] = ()
     order: ByteOrder = "big"
-    inclusive: bool = False
+    inclusive: Inclusive = ""
+
+    @property
+    def fields(self) -> tuple[FieldSpec, ...]:
+        """The fields of the header that are fields of every message."""
+        found = (part.field for part in self.header if part.field is not None)
+        return tuple(field for field in found if field.name not in (LENGTH, NAME))
+
+    @property
+    def has_name(self) -> bool:
+        """True if the header has what stands for a message's name."""
+        return any(part.field is not None and part.field.name == NAME for part in self.header)
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +82,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         name: Path of the message's name: keys with dots (JSON, pairs), the type of the code (struct), or
             `first`, the first word. In XML: `tag`, `@attribute`, or `element/@attribute`. In JSON, `*`: the
             object's only key; its value is the object with the fields, or any other value as the field
-            `value`.
+            `value`. Empty if the name is not in the message.
         fields: Path of the object that has the fields; empty if it is the message itself.
         delimiter: Text between fields, or between pairs.
         assign: Text between key and value of a pair.

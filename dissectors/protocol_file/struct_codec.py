@@ -16,7 +16,7 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
-from kiebitz.dissectors.grammar.layout_codec import SURPLUS, Part
+from kiebitz.dissectors.grammar.layout_codec import NO_FIELDS, SURPLUS, Part
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import Binary, BinaryNumber, BinaryText, Varint
@@ -29,8 +29,10 @@ Step = tuple[str, Callable[[bytes, int, int], tuple[Any, int]], bool]
 """Name, decoder, and True if it may be absent."""
 
 
-def _name_type(of: Format) -> Binary:
-    """Return the type of what stands for the name: `u8` for a code, or `text8` or `text:4` for a name."""
+def _name_type(of: Format) -> Binary | None:
+    """Return the type of what stands for the name: a number for a code, or a text; None if nothing does."""
+    if not of.name:
+        return None
     text = _TEXT_NAME.fullmatch(of.name)
     if text is not None:
         fixed, bits = text.groups()
@@ -50,21 +52,21 @@ class StructCodec(FileCodec):
             self._rows.setdefault((row.direction, row.name), []).append((row, steps))
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        start, end, is_whole = self.envelope.body(frame)
-        if not is_whole:
-            return self.not_framed(frame)
-        if start == end:
-            text = "there is no message in this frame"
-            return unreadable(self.error("unknown-message", text, (start, 0), self._name_type.title))
-        try:
-            sent, at = self._name_type.unpack(frame, start, end)
-        except Mismatch as error:
-            place = error.start, error.end - error.start
-            return unreadable(self.error("unknown-message", error.problem, place, error.expected))
-        name = self._names[direction].get(sent)
-        if name is None:
-            return unreadable(self.unknown_message(sent, direction, (start, at - start)))
-        first = at
+        start, end = self.envelope.body(frame)
+        name, first = self.only_names[direction], start
+        if self._name_type is not None:
+            if start == end:
+                text = "there is no message in this frame"
+                return unreadable(self.error("unknown-message", text, (start, 0), self._name_type.title))
+            try:
+                sent, first = self._name_type.unpack(frame, start, end)
+            except Mismatch as error:
+                place = error.start, error.end - error.start
+                return unreadable(self.error("unknown-message", error.problem, place, error.expected))
+            known = self._names[direction].get(sent)
+            if known is None:
+                return unreadable(self.unknown_message(sent, direction, (start, first - start)))
+            name = known
         for row, steps in self._rows[direction, name]:
             fields: dict[str, Any] = {}
             at = first
@@ -106,9 +108,12 @@ class StructCodec(FileCodec):
         return Decoded(row, fields, to_json(fields), False, (violation,))
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
-        start, end, _ = self.envelope.body(frame)
-        _, at = self._name_type.unpack(frame, start, end)
-        parts = [Part(start, at, (), "name", f"{row.name} ({self._name_type.title})")]
+        start, end = self.envelope.body(frame)
+        at = start
+        parts: list[Part] = []
+        if self._name_type is not None:
+            _, at = self._name_type.unpack(frame, start, end)
+            parts = [Part(start, at, (), "name", f"{row.name} ({self._name_type.title})")]
         for field in row.fields:
             if field.optional and at == end:
                 continue
@@ -129,7 +134,8 @@ class StructCodec(FileCodec):
     def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
         given = [field for field in row.fields if field.name in fields]
         packed = (_binary(field).pack(fields[field.name]) for field in given)
-        return b"".join((self._name_type.pack(self.sent_name(row)), *packed))
+        head = b"" if self._name_type is None else self._name_type.pack(self.sent_name(row))
+        return b"".join((head, *packed))
 
     def write_part(self, frame: bytes, part: Part, value: Any) -> bytes:
         assert isinstance(part.type, Binary)
@@ -148,13 +154,14 @@ class StructCodec(FileCodec):
 
     def notation(self, row: MessageType) -> str:
         names = (f"{field.name}: {field.type.title}" for field in row.fields)
-        return ", ".join([f"{row.name} = {self.sent_name(row)}", *names])
+        head = [] if self._name_type is None else [f"{row.name} = {self.sent_name(row)}"]
+        return ", ".join([*head, *names]) or NO_FIELDS
 
     def wire_parts(self) -> Sequence[str]:
         return (*super().wire_parts(), "struct")
 
     def wire_details(self) -> Mapping[str, Any]:
-        return {"kind": "struct", "name_type": self._name_type.wire_type()}
+        return {"kind": "struct", "name_type": self._name_type and self._name_type.wire_type()}
 
 
 def _binary(field: Field) -> Binary:

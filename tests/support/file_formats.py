@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -18,6 +19,10 @@ from kiebitz.dissectors.protocol_file import binary_types, text_types
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 
+CODED = "'0x4d58' name=u16 length=u32"
+NAMED = "length=varint name=text:6 'x'"
+"""Headers with a code or a text for the name."""
+
 FRAMINGS = {
     "lines": 'framing = "lines"',
     "crlf": 'framing = "lines"\nline_end = "\\r\\n"',
@@ -30,6 +35,8 @@ FRAMINGS = {
     "u16-little": 'framing = "length"\nprefix = "u16"\norder = "little"',
     "u32-inclusive": 'framing = "length"\nprefix = "u32"\ninclusive = true',
     "u64": 'framing = "length"\nprefix = "u64"',
+    "header": f'framing = "length"\nheader = "{CODED}"',
+    "header-named": f'framing = "length"\nheader = "{NAMED}"\ninclusive = "header"',
     "varint": 'framing = "length"\nprefix = "varint"',
     "varint-inclusive": 'framing = "length"\nprefix = "varint"\ninclusive = true',
     "json": 'framing = "json"',
@@ -79,6 +86,8 @@ PAIRS = [
     *((framing, "xml-strict") for framing in ("lines", "xml", "xml-lines", "u32-inclusive")),
     *((framing, "struct") for framing in ("datagrams", "u8", "u16-little", "u64", "varint-inclusive")),
     ("u32-inclusive", "struct-little"),
+    *(("header", each) for each in ("words", "delimited", "pairs", "json", "json-body", "struct")),
+    *(("header-named", each) for each in ("quoted", "pairs-first", "struct-little")),
     *(("websocket", each) for each in ("json", "words", "pairs", "xml", "struct")),
 ]
 """The tested combinations of framing and format."""
@@ -95,6 +104,8 @@ USUAL = [
     ("xml", "xml-root"),
     ("xml-lines", "xml-strict"),
     ("u16-little", "struct"),
+    ("header", "struct"),
+    ("header-named", "quoted"),
     ("websocket", "json"),
 ]
 """Those of an ordinary run of the tests."""
@@ -127,6 +138,9 @@ DEALT = "s: seat=seat count=varint cards=[u16]"
 SAY = "c: tag=text:4 raw=bytes8 text=rest"
 STATE = ["c~:", "s~: round?=u64"]
 
+"""
+
+_CODES = """
 [codes]
 HELLO = 0
 JOIN = 1
@@ -141,13 +155,18 @@ STATE = 255
 @cache
 def protocol(framing: str, of: str) -> Dissector:
     """Return the protocol in this framing and format."""
-    body = _BINARY
+    body = _BINARY + _CODES
     if of not in BINARY:
         item = {"words": "[word ]", "quoted": "[text ]", "delimited": "[word;]", "latin": "[word;]"}
         body = _TEXTS.replace("LIST", item.get(of, "[word]"))
         if of in ("words", "pairs"):
             body = body.replace("'dark blue'", "blue")
-    head = f'protocol = "small"\nport = 4710\n{FRAMINGS[framing]}\n{FORMATS[of]}\n'
+    form = FORMATS[of]
+    if framing.startswith("header"):
+        form = re.sub('\nname = ".*?"', "", form)
+        types, _, _ = body.partition("\n[codes]")
+        body = types + (_CODES if framing == "header" else "")
+    head = f'protocol = "small"\nport = 4710\n{FRAMINGS[framing]}\n{form}\n'
     return dissector_from(read_specification(f"{head}{body}"))
 
 

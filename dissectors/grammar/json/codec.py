@@ -302,7 +302,7 @@ class JsonCodec(Codec):
             return len(before) - 1, start + length - len(before) + 1
         return place
 
-    def twice(self, whole: bytes) -> bytes:
+    def twice(self, whole: bytes, row: MessageType) -> bytes:
         is_alone = not (whole.startswith(b",") or whole.rstrip().endswith(b","))
         return b"%b,%b" % (whole, whole) if is_alone else whole * 2
 

@@ -219,7 +219,7 @@ class PathLayout(Layout):
 
     Args:
         sent: What stands for each message's name.
-        name: Path of the name.
+        name: Path of the name; () if it is not in the message, and the only one of its direction.
         fields: Path of the object with the fields; () if it is the message itself.
     """
 
@@ -237,7 +237,7 @@ class PathLayout(Layout):
         super().__init__(grammar, **options)
         value = rb'("%s")|(-?\d{1,20})' % quoted_text('"').encode()
         self._name = re.compile(
-            rb'"%s"\s*+:\s*+(?:%s)' % (re.escape(json.dumps(name[-1])[1:-1].encode()), value)
+            rb'"%s"\s*+:\s*+(?:%s)' % (re.escape(json.dumps("".join(name[-1:]))[1:-1].encode()), value)
         )
         self._inside = {path[:steps] for path in (name, (*fields, "")) for steps in range(len(path))}
         """Paths of the objects around name and fields, and of that with the fields."""
@@ -262,7 +262,7 @@ class PathLayout(Layout):
                 if inner and inner[:-1] == path:
                     optional = are_optional and inner == self.fields_path
                     fields.append(Field(inner[-1], inside(inner), "", optional=optional))
-            if path == self.name_path[:-1]:
+            if self.name_path and path == self.name_path[:-1]:
                 fields.append(Field(self.name_path[-1], JsonChoice((sent,)), "the message's name"))
             found = JsonObject(*fields, is_open=not is_body, is_lenient=is_body and self.is_lenient)
             found.is_body = is_body
@@ -271,10 +271,12 @@ class PathLayout(Layout):
         return inside(())
 
     def name_in(self, frame: bytes) -> bytes | None:
-        found = self._name.search(frame)
+        found = self._name.search(frame) if self.name_path else None
         return None if found is None else found[found.lastindex or 0].strip(b'"')
 
     def begun_rows(self, begun: bytes, direction: Direction) -> tuple[JsonRow, ...]:
+        if not self.name_path:
+            return self._nameless(direction)
         found = self._name.search(begun)
         if found is None:
             return ()
@@ -282,10 +284,15 @@ class PathLayout(Layout):
             return self.rows_of(direction, int(found[2]))
         return self.rows_of(direction, name_at(found[1], (0, len(found[1]))))
 
+    def _nameless(self, direction: Direction) -> tuple[JsonRow, ...]:
+        return tuple(row for row in self.all_rows if row.direction == direction)
+
     def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
-        return _written(str(self._sent[row.direction, row.name]))
+        return _written(str(self._sent[row.direction, row.name]) if self.name_path else "")
 
     def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
+        if not self.name_path:
+            return Candidates(self._nameless(direction), "", ())
         sent: Any = value
         for step in self.name_path:
             sent = sent.get(step) if type(sent) is dict else None
@@ -302,8 +309,9 @@ class PathLayout(Layout):
         message: dict[str, Any] = {}
         if self.reserved in fields:
             raise ValueError(f"{self.reserved} is the message's name")
-        around = _object_at(message, self.name_path[:-1])
-        around[self.name_path[-1]] = self._sent[row.direction, row.name]
+        if self.name_path:
+            around = _object_at(message, self.name_path[:-1])
+            around[self.name_path[-1]] = self._sent[row.direction, row.name]
         inner = _object_at(message, self.fields_path)
         inner.update({field.name: fields[field.name] for field in row.fields if field.name in fields})
         return message
@@ -312,7 +320,7 @@ class PathLayout(Layout):
         return (*self.fields_path, *steps)
 
     def role(self, row: JsonRow, path: Path) -> Role:
-        if path == self.name_path:
+        if path and path == self.name_path:
             return "name"
         if path == self.fields_path:
             return "fields"

@@ -190,9 +190,7 @@ class XmlCodec(LayoutCodec):
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         start, body = 0, frame
         if not self.format.blank_line:
-            start, end, is_whole = self.envelope.body(frame)
-            if not is_whole:
-                return self.not_framed(frame)
+            start, end = self.envelope.body(frame)
             if start == end:
                 return self.empty(frame)
             body = frame[start:end]
@@ -503,7 +501,7 @@ class XmlCodec(LayoutCodec):
     # Places.
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
-        start, end = (0, len(frame)) if self.format.blank_line else self.envelope.body(frame)[:2]
+        start, end = (0, len(frame)) if self.format.blank_line else self.envelope.body(frame)
         return self._layout(frame, row, (start, end))
 
     def _layout(self, frame: bytes, row: MessageType, place: tuple[int, int]) -> Sequence[Part]:
@@ -512,14 +510,14 @@ class XmlCodec(LayoutCodec):
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)
-        start, end, is_whole = self.envelope.body(frame)
+        start, end = self.envelope.body(frame)
         if self.format.blank_line:
             start, end = 0, len(frame)
         row, upto, markup = decoded.row, end, frame
         wrong = next((each for each in decoded.violations if each.severity == "error"), None)
         if any(violation.code.startswith(MISPRINT) for violation in decoded.violations):
             markup = repaired(frame, self.format.misprints)[0]
-        if row is None and decoded.violations and is_whole:
+        if row is None and decoded.violations:
             upto = (wrong or decoded.violations[0]).place(frame)[0]
             row = self._begun(frame, direction, start, upto)
         pieces = Pieces(frame)

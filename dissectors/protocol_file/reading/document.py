@@ -462,11 +462,19 @@ class Document(Table, kw_only=True):
     encoding: Annotated[TextEncoding, _about("Encoding of text.")] = "utf-8"
     line_end: Annotated[Text, _about("Line end of messages that Kiebitz writes.")] = "\n"
     end: Annotated[Text, _about("Bytes after a message, or the text of a block's last line.")] = ""
+    header: Annotated[
+        Text,
+        _about("Parts before a message: length, name, constants, fields: 'name=u8 length=u32 '0x4d58''."),
+    ] = ""
     prefix: Annotated[
-        Literal["u8", "u16", "u32", "u64", "varint"], _about("Type of the length before a message.")
+        Literal["u8", "u16", "u32", "u64", "varint"], _about("Type of the length, if that is the header.")
     ] = "u32"
     order: Annotated[ByteOrder, _about("Byte order of binary numbers.")] = "big"
-    inclusive: Annotated[Flag, _about("True if the length counts itself, too.")] = False
+    inclusive: Annotated[
+        bool | Literal["length", "header"],
+        _about("What the length counts beside the message: itself (length or true), or the whole header."),
+        _kind('true, false, "length" or "header"'),
+    ] = False
     quote: Annotated[Text, _about("Quotation mark around words with blanks.")] = ""
     pad: Annotated[
         list[str], _about("Paddings before a closing quotation mark; lists are quoted, too."), _kind("a list")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -11,8 +11,22 @@ import msgspec
 from kiebitz.dissectors.grammar.lenient import Lenient, Misprint
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import Document, LenientTable, MisprintTable
+from kiebitz.dissectors.protocol_file.reading.notation import Parser, place_of_field
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, listed
-from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
+from kiebitz.dissectors.protocol_file.specification import (
+    LENGTH,
+    NAME,
+    BinaryType,
+    BooleanType,
+    FieldSpec,
+    FieldTypeSpec,
+    Format,
+    FormatKind,
+    Framing,
+    HeaderPart,
+    IdentifierType,
+    NumberType,
+)
 
 _MAX_MISPRINTS = 20
 _EMPTY_LINE = "\r\n\r\n"
@@ -42,8 +56,8 @@ class HeadSection:
             return "json"
         return head.framing if head.framing in ("json", "xml") else "words"
 
-    def framing(self) -> Framing:
-        """Return the framing."""
+    def framing(self, parser_of: Callable[[str], Parser]) -> Framing:
+        """Return the framing; `parser_of` returns the parser of its header."""
         head = self._head
         is_udp = head.transport == "udp" or head.framing == "datagrams"
         kind = head.framing or ("datagrams" if is_udp else "lines")
@@ -59,6 +73,7 @@ class HeadSection:
             kind,
             {
                 "end": ("delimiter", "block", "xml"),
+                "header": ("length",),
                 "prefix": ("length",),
                 "inclusive": ("length",),
                 "root": ("xml",),
@@ -73,14 +88,38 @@ class HeadSection:
             kind=kind,
             end=end,
             prefix=head.prefix,
+            header=self._header(parser_of(head.header)) if head.header else (),
             order=head.order,
-            inclusive=head.inclusive,
+            inclusive="length" if head.inclusive is True else head.inclusive or "",
         )
 
-    def format(self) -> Format:
+    def _header(self, parser: Parser) -> tuple[HeaderPart, ...]:
+        """Return the parts of the header."""
+        text = self._head.header
+        if "prefix" in self._document:
+            self._source.wrong_key(("prefix",), "the header has the length: remove this")
+        parts = parser.header()
+        for mistake in parser.mistakes:
+            self._source.wrong(("header",), mistake.message, mistake.start, mistake.end)
+        fields = [part.field for part in parts if part.field is not None]
+        for field in fields:
+            problem = _problem_of_part(field)
+            if problem is not None:
+                start, end = place_of_field(text, field.name)
+                self._source.wrong(("header",), problem, start, end)
+        if not parser.mistakes and all(field.name != LENGTH for field in fields):
+            self._source.wrong(("header",), "the header of a length needs it, such as length=u32")
+        return parts
+
+    def format(self, framing: Framing) -> Format:
         """Return the format."""
         head = self._head
         kind = self.kind()
+        if framing.has_name:
+            if head.name:
+                self._source.wrong_key(("name",), "the header has the name: remove this")
+            elif kind == "xml":
+                self._source.wrong(("header",), "the name of an XML element is in the message")
         self._only_with(
             "format",
             kind,
@@ -98,7 +137,7 @@ class HeadSection:
                 "letters": ("json",),
             },
         )
-        if kind == "json" and not head.name:
+        if kind == "json" and not head.name and not framing.has_name:
             self._source.wrong_key(
                 (self._format_key,), 'json needs name, the key of the name, such as name = "type"'
             )
@@ -131,7 +170,7 @@ class HeadSection:
         )
         return Format(
             kind=kind,
-            name=head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),
+            name="" if framing.has_name else head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),
             fields=head.fields,
             delimiter=head.delimiter or " ",
             assign=head.assign,
@@ -196,3 +235,30 @@ class HeadSection:
                 getattr(self._head, key).encode(self._head.encoding)
             except UnicodeEncodeError:
                 self._source.wrong((key,), f"{key} has a character that {self._head.encoding} lacks")
+
+
+def _problem_of_part(field: FieldSpec) -> str | None:
+    """Return why a field cannot be a part of a header, or None."""
+    kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
+    is_number = isinstance(kind, BinaryType) and kind.kind in notation.INTEGERS
+    if field.name == LENGTH and (not is_number or field.title.startswith("i")):
+        return "the length is a number such as u8, u32 or varint"
+    if field.name == NAME and not (is_number or _is_sized(kind)):
+        return "what stands for the name is a number such as u8, or a text such as text:4"
+    if field.optional:
+        return f"{field.name} is in every header: write {field.name}="
+    if not (is_number or _is_sized(kind)):
+        return f"{field.name} needs a type of a fixed size, such as u8 or text:4, or varint"
+    return None
+
+
+def _is_sized(kind: FieldTypeSpec) -> bool:
+    """Return True if all values of a type have as many bytes."""
+    match kind:
+        case NumberType() | BooleanType():
+            return True
+        case BinaryType(("text" | "bytes"), size):
+            return isinstance(size, int)
+        case BinaryType():
+            return True
+    return False

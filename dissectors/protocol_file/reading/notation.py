@@ -21,6 +21,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     EitherType,
     FieldSpec,
     FieldTypeSpec,
+    HeaderPart,
     IdentifierType,
     IntegerKind,
     ListType,
@@ -78,6 +79,7 @@ _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
 _ELEMENT = re.compile(r"[^\W\d][\w.-]*(?=\s|$)")
 _WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;]+)")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
+_CONSTANT = re.compile(r"'([^']*)'(?![?=])")
 _BASE = re.compile(
     r"\s+(?!\S+=)(?:(text|number|integer|[uif](?:8|16|32|64)|varint|text8|text16|text32|bytes8|bytes16|bytes32|(?:text|bytes):\d+)(?![^\s\]}!])"
     rf"|(?=(?:{_LIMIT})?\.\.))"
@@ -158,6 +160,13 @@ def near(word: str, known: Collection[str]) -> str:
         get_close_matches(word, [name for name in known if len(name) <= 100], n=1) if len(word) <= 100 else []
     )
     return f": {did_you_mean(*close)}" if close else ""
+
+
+def place_of_field(text: str, name: str) -> tuple[int, int]:
+    """Return the range of characters of a field's name."""
+    found = re.search(rf"(?<![^\s@]){re.escape(name)}\??=", text)
+    start = found.start() if found is not None else 0
+    return start, start + len(name)
 
 
 class Parser:
@@ -281,6 +290,33 @@ class Parser:
         self._at += generated
         description = self._descriptions.get(name, "")
         return FieldSpec(name, kind, title, optional, generated, is_attribute, description)
+
+    def header(self) -> tuple[HeaderPart, ...]:
+        """Parse the parts of a header: fields, and constants such as `'0x4d58'`."""
+        parts: list[HeaderPart] = []
+        names: set[str] = set()
+        while len(self.mistakes) < MAX_MISTAKES:
+            self._skip_blanks()
+            start = self._at
+            if start == len(self._text):
+                break
+            try:
+                if (found := _CONSTANT.match(self._text, start)) is not None:
+                    self._at = found.end()
+                    parts.append(HeaderPart(constant=_constant(found)))
+                else:
+                    field = self._field(0)
+                    if field.name in names:
+                        raise Mistake(f"a second field {field.name}", start, start + len(field.name))
+                    names.add(field.name)
+                    parts.append(HeaderPart(field))
+                if self._text[self._at : self._at + 1].strip():
+                    raise self._unexpected()
+            except Mistake as mistake:
+                self.mistakes.append(mistake)
+                self._at = max(self._at, mistake.end)
+                self._at = self._end_of_field()
+        return tuple(parts)
 
     # Types.
 
@@ -483,3 +519,16 @@ class Parser:
         if self._at >= len(self._text):
             return Mistake(f"it ends too early: expected {expected}", self._at, self._at + 1)
         return Mistake(f"expected {expected}", self._at, self._at + 1)
+
+
+def _constant(found: re.Match[str]) -> bytes:
+    """Return the bytes of a constant. Raises Mistake."""
+    written = found[1]
+    try:
+        data = bytes.fromhex(written[2:]) if written.startswith("0x") else written.encode()
+    except ValueError:
+        data = b""
+    if not data or "0x" in written[2:]:
+        problem = "a constant is a text, or pairs of hexadecimal digits such as '0x4d58'"
+        raise Mistake(problem, found.start(), found.end())
+    return data

@@ -45,6 +45,7 @@ from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooMan
 from kiebitz.dissectors.protocol_file.reading.statistics_section import StatisticsSection
 from kiebitz.dissectors.protocol_file.reading.type_section import TypeSection, size_rule
 from kiebitz.dissectors.protocol_file.specification import (
+    NAME,
     AnyType,
     BagType,
     BinaryType,
@@ -52,6 +53,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     FieldSpec,
     FieldTypeSpec,
     Format,
+    Framing,
     IdentifierType,
     IdentitySpec,
     ListType,
@@ -150,16 +152,16 @@ class _Reader:
             self._source.wrong(("protocol",), problem)
         transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
         formats = HeadSection(self._source, self._document, head)
-        framing, format = formats.framing(), formats.format()
-        lenient = formats.lenient(framing)
-        self._source.clauses = head.clauses
         self._types = TypeSection(
-            self._source, self._document.get("types", {}), head.descriptions, format.kind
+            self._source, self._document.get("types", {}), head.descriptions, formats.kind()
         )
         self._types.check()
-        format = self._with_envelope(head, format)
-        messages = self._messages(head, format)
-        self._check_codes(head, format, messages)
+        framing = formats.framing(self._types.parser)
+        format = self._with_envelope(head, formats.format(framing))
+        lenient = formats.lenient(framing)
+        self._source.clauses = head.clauses
+        messages = self._messages(head, format, framing.fields)
+        self._check_codes(head, _name_type(framing, format), messages)
         reference, identity = self._reference(messages), self._identity(messages)
         python = self._python()
         game = GameSections(self._source, self._document, messages, in_python=bool(python.table))
@@ -221,7 +223,10 @@ class _Reader:
             self._source.wrong((key,), mistake.message, mistake.start, mistake.end)
         return msgspec.structs.replace(format, envelope=name, stays_open=bool(head.root), outer=fields)
 
-    def _messages(self, head: Document, format: Format) -> tuple[MessageSpec, ...]:
+    def _messages(
+        self, head: Document, format: Format, fields: tuple[FieldSpec, ...]
+    ) -> tuple[MessageSpec, ...]:
+        """Return the messages, whose first fields are those of the header."""
         written = self._document.get("messages")
         if not isinstance(written, dict):
             return ()
@@ -235,7 +240,7 @@ class _Reader:
             variants: list[MessageSpec] = []
             for number, row in enumerate(rows):
                 path: Path = ("messages", name, number) if isinstance(value, list) else ("messages", name)
-                message, size = self._message(path, name, row, head, format)
+                message, size = self._message(path, name, row, head, format, fields)
                 parts += size
                 count += 1
                 if message is None:
@@ -265,7 +270,13 @@ class _Reader:
             self._source.wrong_key(("messages", name), problem)
 
     def _message(
-        self, path: Path, name: str, row: Any, head: Document, format: Format
+        self,
+        path: Path,
+        name: str,
+        row: Any,
+        head: Document,
+        format: Format,
+        fields: tuple[FieldSpec, ...],
     ) -> tuple[MessageSpec | None, int]:
         """Return the message of a row, and the number of its types."""
         table = RowTable(row="")
@@ -285,8 +296,11 @@ class _Reader:
         if read is None:
             return None, parser.parts
         self._check_order(path, name, row, read.fields, format)
+        for field in read.fields:
+            if any(field.name == other.name for other in fields):
+                self._wrong_field(path, row, field, f"the header has a field {field.name}, too")
         described = path[:-1] if isinstance(path[-1], str) and path[-1] == "is" else path
-        known = {field.name for field in read.fields}
+        known = {field.name for field in (*fields, *read.fields)}
         outer = tuple(field for field in format.outer if field.name not in known)
         known |= {field.name for field in outer}
         self._source.check_braces((*described, "summary"), table.summary, known, "field")
@@ -298,7 +312,7 @@ class _Reader:
         message = MessageSpec(
             name=name,
             direction=read.direction,
-            fields=(*read.fields, *outer),
+            fields=(*fields, *read.fields, *outer),
             code=head.codes.get(name),
             answers=answers,
             broadcast=read.broadcast,
@@ -377,15 +391,11 @@ class _Reader:
             self._wrong_field(path, row, field, problem)
 
     def _wrong_field(self, path: Path, row: str, field: FieldSpec, problem: str) -> None:
-        found = re.search(rf"(?<![^\s@]){re.escape(field.name)}\??=", row)
-        start = found.start() if found is not None else 0
-        self._source.wrong(path, problem, start, start + len(field.name))
+        self._source.wrong(path, problem, *notation.place_of_field(row, field.name))
 
-    def _check_codes(self, head: Document, format: Format, messages: Sequence[MessageSpec]) -> None:
+    def _check_codes(self, head: Document, name_type: str, messages: Sequence[MessageSpec]) -> None:
         names = {message.name for message in messages}
-        limits = (0, 2**63 - 1)
-        if format.kind == "struct" and format.name in notation.INTEGERS:
-            limits = integer_limits(format.name)
+        limits = integer_limits(name_type) if name_type else (0, 2**63 - 1)
         first: dict[tuple[Direction, int], str] = {}
         for name, code in head.codes.items():
             if name not in names and name not in self._document.get("messages", ()):
@@ -396,7 +406,7 @@ class _Reader:
                 other = first.setdefault((direction, code), name)
                 if other != name:
                     self._source.wrong(("codes", name), f"{other} has the code {code}, too")
-        if format.kind == "struct":
+        if name_type:
             for name in names - {*head.codes}:
                 self._source.wrong_key(("messages", name), f"{name} has no number in [codes]")
 
@@ -525,6 +535,14 @@ def _types_in(kind: FieldTypeSpec) -> Iterator[FieldTypeSpec]:
     yield kind
     for part in parts_of(kind):
         yield from _types_in(part)
+
+
+def _name_type(framing: Framing, format: Format) -> str:
+    """Return the type of the numbers that stand for names; empty if names need none."""
+    if not framing.has_name:
+        return format.name if format.kind == "struct" and format.name in notation.INTEGERS else ""
+    kind = next(part.field.type for part in framing.header if part.field and part.field.name == NAME)
+    return kind.kind if isinstance(kind, BinaryType) and kind.kind in notation.INTEGERS else ""
 
 
 def _lists_in(kind: FieldTypeSpec) -> Iterator[ListType]:

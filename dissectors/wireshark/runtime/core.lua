@@ -162,6 +162,32 @@ local function show(protocol, parent, range, path, node, from)
   end
 end
 
+-- Add a distance to the offsets of a value and of its parts.
+local function move(node, distance)
+  if node.at then node.at, node.stop = node.at + distance, node.stop + distance end
+  if node.t == "list" then
+    for _, item in ipairs(node) do move(item, distance) end
+  elseif node.t == "object" then
+    for _, member in ipairs(node) do move(member.value, distance) end
+  end
+end
+
+function K.message_in(protocol, frame, direction)
+  local read = K.formats[protocol.format.kind]
+  if not protocol.framing.header then return read(protocol, frame, direction) end
+  local head, unknown = K.header(protocol, frame, direction)
+  if head == nil then return unknown end
+  local message = read(protocol, frame:sub(head.start), direction, head.name)
+  if message.name == nil then return message end
+  local fields = head.fields
+  for _, each in ipairs(message.fields or {}) do
+    move(each.value, head.start - 1)
+    fields[#fields + 1] = each
+  end
+  message.fields, message.error = fields, head.error or message.error
+  return message
+end
+
 -- Return the message of bytes next to missing ones.
 local function cut()
   return {}
@@ -169,7 +195,7 @@ end
 
 local function present(protocol, tvb, pinfo, tree, at, stop, direction, read)
   local frame = tvb:raw(at - 1, stop - at)
-  local good, message = pcall(read or K.formats[protocol.format.kind], protocol, frame, direction)
+  local good, message = pcall(read or K.message_in, protocol, frame, direction)
   if not good then message = {error = "this message cannot be read: " .. tostring(message)} end
   if message.nothing then return end
   local range = tvb(at - 1, stop - at)
@@ -362,6 +388,7 @@ function K.register(protocol)
   for _, direction in ipairs({"c2s", "s2c"}) do
     local rows, names = {}, {}
     for _, row in ipairs(protocol.messages[direction]) do
+      for _ = 1, protocol.framing.own or 0 do table.remove(row.fields, 1) end
       rows[row.name] = rows[row.name] or {}
       table.insert(rows[row.name], row)
       local sent = row.code and "#" .. row.code or row.name

@@ -35,15 +35,10 @@ function K.framings.block(framing, data, at)
   end
 end
 
--- Return the range of the message in its frame, and false if the frame contradicts its length.
+-- Return the range of the message in its frame.
 function K.body(protocol, frame)
-  local framing, start, stop, whole = protocol.framing, 1, #frame + 1, true
-  if framing.kind == "length" then
-    local size
-    start, size = K.prefix(framing, frame, 1)
-    if start == nil then return stop, stop, false end
-    whole = size == #frame
-  elseif framing.kind == "delimiter" and frame:sub(-#framing["end"]) == framing["end"] then
+  local framing, start, stop = protocol.framing, 1, #frame + 1
+  if framing.kind == "delimiter" and frame:sub(-#framing["end"]) == framing["end"] then
     stop = stop - #framing["end"]
   elseif framing.kind == "block" and frame:sub(-1) == "\n" then
     local text = frame:sub(1, -2):gsub("\r$", "")
@@ -52,10 +47,10 @@ function K.body(protocol, frame)
   end
   local kind = protocol.format.kind
   if framing.cr and #frame > 1 and frame:sub(1, 1) == "\n" then start = 2 end
-  if kind == "struct" or protocol.format.unstripped then return start, stop, whole end
+  if kind == "struct" or protocol.format.unstripped then return start, stop end
   if kind == "json" or kind == "xml" then
     local ended, first = K.stripped(frame, start, stop, " \t\r\n")
-    return first, ended, whole
+    return first, ended
   end
-  return start, (K.stripped(frame, start, stop, "\r\n")), whole
+  return start, (K.stripped(frame, start, stop, "\r\n"))
 end

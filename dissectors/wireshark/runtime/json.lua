@@ -302,16 +302,16 @@ function K.json_name(protocol, direction, node)
   return node.t == "i" and protocol.names[direction]["#" .. node.v] or nil
 end
 
-function K.formats.json(protocol, frame, direction)
+function K.formats.json(protocol, frame, direction, name)
   local format = protocol.format
-  local start, stop, whole = K.body(protocol, frame)
-  if not whole then return {error = "the length does not fit"} end
+  local start, stop = K.body(protocol, frame)
   if start >= stop then return {note = "empty"} end
   local value, problem = K.parse_json(frame, start, stop)
   if value == nil then return {error = "this is not JSON: " .. problem} end
   if value.t ~= "object" then return {error = "this is not an object"} end
-  local name, body
-  if format.is_key then
+  local body
+  if name then body = at_path(value, format.fields_path)
+  elseif format.is_key then
     local member
     for _, each in ipairs(value) do
       if protocol.names[direction][each.key] then member = each break end

@@ -46,11 +46,27 @@ local function quoted_end(format, text, at, assign, ended)
   return nil
 end
 
-function K.formats.pairs(protocol, frame, direction)
-  local format = protocol.format
-  local start, stop, whole = K.body(protocol, frame)
-  if not whole then return {error = "the length does not fit"} end
-  if start == stop then return {note = "empty"} end
+-- Return the fields whose values are all that remains, of all messages or of one.
+local function rest_keys(protocol, name)
+  protocol.rest = protocol.rest or {}
+  local found = protocol.rest[name or ""]
+  if found then return found end
+  found = {}
+  protocol.rest[name or ""] = found
+  for _, rows in pairs(protocol.messages) do
+    for _, row in ipairs(rows) do
+      for _, field in ipairs((name == nil or name == row.name) and row.fields or {}) do
+        if field.type.kind == "rest" then found[field.name] = true end
+      end
+    end
+  end
+  return found
+end
+
+function K.formats.pairs(protocol, frame, direction, name)
+  local format, rest = protocol.format, rest_keys(protocol, name)
+  local start, stop = K.body(protocol, frame)
+  if start == stop and name == nil then return {note = "empty"} end
   local text, wrong = K.decoded(frame:sub(start, stop - 1), format.encoding)
   if wrong then return {error = "the bytes are not " .. format.encoding} end
   local at, head, values, count, bare = 1, nil, {}, 0, nil
@@ -69,7 +85,7 @@ function K.formats.pairs(protocol, frame, direction)
     if quoted then ended = text:find(format.delimiter, quoted, true) or #text + 1 end
     if assign and assign < ended then
       local first, last = trimmed(text, at, assign)
-      if format.rest[text:sub(first, last - 1)] then ended = #text + 1 end
+      if rest[text:sub(first, last - 1)] then ended = #text + 1 end
     end
     local first, last = trimmed(text, at, ended)
     if first < last then
@@ -89,12 +105,15 @@ function K.formats.pairs(protocol, frame, direction)
     end
     at = ended + #format.delimiter
   end
-  local sent = head or (values[format.name] and values[format.name].text)
-  if sent == nil then return {error = "there is no " .. format.name} end
-  local name = K.name_of(protocol, direction, sent)
-  if name == nil then return K.unknown(sent) end
+  local keys = count
+  if name == nil then
+    local sent = head or (values[format.name] and values[format.name].text)
+    if sent == nil then return {error = "there is no " .. format.name} end
+    name, keys = K.name_of(protocol, direction, sent), count - (head and 0 or 1)
+    if name == nil then return K.unknown(sent) end
+  end
   if bare then return {name = name, error = name .. ": there is a word without a value"} end
-  return K.fit(protocol, direction, name, values, count - (head and 0 or 1), function(field, value)
+  return K.fit(protocol, direction, name, values, keys, function(field, value)
     local node, problem = K.read(field.type, value.text)
     if node then node.at, node.stop = value.at, value.stop end
     return node, problem

@@ -20,8 +20,8 @@ local function read_row(format, row, text, tokens, first)
       if upto > #tokens then return fields, field.name .. " is missing", #fields end
       local value, problem
       if kind.kind == "rest" then
-        local from = tokens[at - 1].stop
-        from = from > #text and from or from + #format.separator
+        local from = at > 1 and tokens[at - 1].stop or 1
+        from = (from > #text or at == 1) and from or from + #format.separator
         value = K.scalar("s", text:sub(from), from, #text + 1)
       elseif kind.spread then
         local texts = {}
@@ -66,17 +66,16 @@ local function name_in(protocol, tokens, direction)
   return K.name_of(protocol, direction, tokens[1].text), 1
 end
 
-function K.formats.positional(protocol, frame, direction)
+function K.formats.positional(protocol, frame, direction, name)
   local format = protocol.format
-  local start, stop, whole = K.body(protocol, frame)
-  if not whole then return {error = "the length does not fit"} end
+  local start, stop = K.body(protocol, frame)
   local text, wrong = K.decoded(frame:sub(start, stop - 1), format.encoding)
   if wrong then text = K.replaced(text) end
-  local tokens = K.tokens(format, text)
-  if tokens[1] == nil or text == "" then
-    return {error = not format.skips_empty and "there is no message" or nil}
+  local tokens, taken = text ~= "" and K.tokens(format, text) or {}, 0
+  if name == nil then
+    if tokens[1] == nil then return {error = not format.skips_empty and "there is no message" or nil} end
+    name, taken = name_in(protocol, tokens, direction)
   end
-  local name, taken = name_in(protocol, tokens, direction)
   if name == nil then return wrong and {error = "this is not UTF-8"} or K.unknown(tokens[1].text) end
   local rows = K.rows(protocol, direction, name)
   local function shifted(fields)

@@ -42,7 +42,7 @@ local function whole(data, at, size, order, signed)
 end
 
 -- Return the digits of an unsigned LEB128 number and its end; nil and true if it is incomplete.
-local function varint(data, at, stop)
+function K.varint(data, at, stop)
   local groups = {}
   for position = at, math.min(stop, at + MAX_VARINT) - 1 do
     local byte = data:byte(position)
@@ -71,38 +71,6 @@ local function varint(data, at, stop)
 end
 
 local SIZES = {u8 = 1, u16 = 2, u32 = 4, u64 = 8, i8 = 1, i16 = 2, i32 = 4, i64 = 8, f32 = 4, f64 = 8}
-
--- Return where the message after a prefix begins, and its frame's size; nil and true if it is incomplete.
-function K.prefix(framing, data, at)
-  local digits, start, incomplete
-  if framing.prefix == "varint" then
-    digits, start = varint(data, at, #data + 1)
-    if digits == nil then return nil, start end
-  else
-    start = at + SIZES[framing.prefix]
-    if start > #data + 1 then return nil, true end
-    digits = whole(data, at, start - at, framing.order, framing.prefix:sub(1, 1) == "i")
-  end
-  local size = tonumber(digits) + (framing.inclusive and 0 or start - at)
-  if size < start - at then return nil, false end
-  return start, size
-end
-
-function K.framings.length(framing, data, at)
-  local start, size = K.prefix(framing, data, at)
-  if start == nil then
-    if size then return nil end
-    -- A prefix that is never valid is a frame of its own.
-    if framing.prefix == "varint" then
-      for position = at, math.min(#data, at + MAX_VARINT - 1) do
-        if data:byte(position) < 128 then return position + 1 end
-      end
-      return math.min(#data + 1, at + MAX_VARINT)
-    end
-    return at + SIZES[framing.prefix]
-  end
-  return at + size <= #data + 1 and at + size or nil
-end
 
 local function float(bytes)
   local sign = bytes[1] >= 128 and -1 or 1
@@ -141,7 +109,7 @@ function K.types.binary_number(kind, data, at, stop)
 end
 
 function K.types.binary_varint_number(kind, data, at, stop)
-  local digits, after = varint(data, at, stop)
+  local digits, after = K.varint(data, at, stop)
   if digits == nil then return nil, "this varint has no end" end
   return K.scalar("i", digits, at, after), after
 end
@@ -206,14 +174,20 @@ function K.types.binary_object(kind, data, at, stop)
   return found, at
 end
 
-function K.formats.struct(protocol, frame, direction)
-  local start, stop, whole_frame = K.body(protocol, frame)
-  if not whole_frame then return {error = "the length does not fit"} end
-  if start == stop then return {error = "there is no message in this frame"} end
-  local sent, first = unpack_value(protocol.format.name_type, frame, start, stop)
-  if sent == nil then return {error = "the message name is malformed: " .. first} end
-  local name = protocol.names[direction][(sent.t == "i" and "#" or "") .. sent.v]
-  if name == nil then return K.unknown(sent.v) end
+function K.name_of_node(protocol, direction, sent)
+  return protocol.names[direction][(sent.t == "i" and "#" or "") .. sent.v]
+end
+
+function K.formats.struct(protocol, frame, direction, name)
+  local start, stop = K.body(protocol, frame)
+  local first = start
+  if name == nil then
+    if start == stop then return {error = "there is no message in this frame"} end
+    local sent, after = unpack_value(protocol.format.name_type, frame, start, stop)
+    if sent == nil then return {error = "the message name is malformed: " .. after} end
+    name, first = K.name_of_node(protocol, direction, sent), after
+    if name == nil then return K.unknown(sent.v) end
+  end
   local best, best_problem
   for _, row in ipairs(K.rows(protocol, direction, name)) do
     local fields, at, problem = {}, first, nil

@@ -298,8 +298,7 @@ function read_value(kind, value)
 end
 
 function K.formats.xml(protocol, frame, direction)
-  local start, stop, whole = K.body(protocol, frame)
-  if not whole then return {error = "the length does not fit"} end
+  local start, stop = K.body(protocol, frame)
   if start >= stop then return {note = "empty"} end
   local text, wrong = K.decoded(frame, protocol.format.encoding)
   if wrong then return {error = "the bytes are not " .. protocol.format.encoding} end

@@ -64,6 +64,21 @@ table = "s: @open?=bool host=person guest=[person]..2"
 """)
     ),
     "deep": _protocol('framing = "xml"\nroot = "stream"\nname = "SHOW/@kind"', over="OVER"),
+    "header": dissector_from(
+        read_specification("""
+protocol = "p"
+framing = "length"
+header = "'0x4d58' name=u8 version=1..3 length=u16"
+[messages]
+MOVE = { is = "c: name=player x=1..6", clause = "3.2" }
+QUIT = "c:"
+DEAL = "s: count=integer"
+[codes]
+MOVE = 1
+QUIT = 2
+DEAL = 3
+""")
+    ),
     "struct": dissector_from(
         read_specification("""
 protocol = "p"
@@ -97,6 +112,17 @@ C2S: Direction = "c2s"
 S2C: Direction = "s2c"
 
 ERRORS = [
+    # A header before words.
+    Row("header", C2S, "⟨MY⟩\x01\x01\x00\x05ann 3", "bad-header"),
+    Row("header", C2S, "⟨MX\x01\x01\x00\x04ann 3⟩", "bad-length"),
+    Row("header", C2S, "⟨MX\x01⟩", "bad-length"),
+    Row("header", C2S, "MX⟨\x09⟩\x01\x00\x00", "unknown-message"),
+    Row("header", C2S, "MX⟨\x03⟩\x01\x00\x00", "unknown-message"),
+    Row("header", C2S, "MX\x01⟨\x07⟩\x00\x05ann 3", "bad-number", "MOVE", {"name": "ann", "x": 3}),
+    Row("header", C2S, "MX\x01\x02\x00\x05ann ⟨9⟩", "bad-number", "MOVE", {"version": 2, "name": "ann"}),
+    Row("header", C2S, "MX\x01\x02\x00\x03ann⟨⟩", "missing-field", "MOVE", {"version": 2, "name": "ann"}),
+    Row("header", C2S, "MX\x01\x02\x00\x00⟨⟩", "missing-field", "MOVE", {"version": 2}),
+    Row("header", C2S, "MX\x02\x02\x00\x03⟨ann⟩", "surplus-fields", "QUIT", {"version": 2}),
     # Words.
     Row("words", C2S, "⟨HOP⟩ ann 3", "unknown-message"),
     Row("words", C2S, "⟨MVOE⟩ ann 3", "unknown-message"),
@@ -389,6 +415,13 @@ def test_the_first_row_that_fits_is_used() -> None:
             {"name": "<c>", "x": 3},
             "<MOVE  x='3'><name>&lt;c&gt;</name><!-- x --></MOVE>",
         ),
+        (
+            "header",
+            "MX\x01\x02\x00\x05ann 3",
+            {"version": 3, "name": "bo", "x": 4},
+            "MX\x01\x03\x00\x04bo 4",
+        ),
+        ("header", "MX\x02\x02\x00\x00", {"version": 1}, "MX\x02\x01\x00\x00"),
         ("struct", "\x01\x03ann\x03\x00\x07", {"name": "bo", "x": 3, "y": 7}, "\x01\x02bo\x03\x00\x07"),
     ],
 )

@@ -117,11 +117,11 @@ def _assert_whole(dissector: Dissector, frame: bytes, direction: Any, name: str)
     place = dissector.codec.whole_place(frame, decoded.row, name)
     assert place is not None
     start, length = place
-    if dissector.encapsulation is not None:
+    envelope = getattr(dissector.codec, "envelope", None)
+    if envelope is None:
         # The bytes are right for the header of another length only.
         return
-    envelope = dissector.codec.envelope  # type: ignore[attr-defined]
-    begin, end, _ = envelope.body(frame)
+    begin, end = envelope.body(frame)
     without = envelope.rewrap(frame, frame[begin:start] + frame[start + length : end])
     again = dissector.codec.decode(without, direction)
     codes = [each.code for each in again.violations]

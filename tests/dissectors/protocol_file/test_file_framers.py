@@ -16,7 +16,14 @@ from kiebitz.dissectors.grammar.json import framer as json_framer
 from kiebitz.dissectors.grammar.xml import framer as xml_framer
 from kiebitz.dissectors.protocol_file import framers
 from kiebitz.dissectors.protocol_file.framers import framer_of
-from kiebitz.dissectors.protocol_file.specification import Framing
+from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, Parser
+from kiebitz.dissectors.protocol_file.specification import Framing, HeaderPart
+
+
+def header(text: str) -> tuple[HeaderPart, ...]:
+    """Return the parts of a header in the notation of protocol files."""
+    return Parser(text, NamedTypes()).header()
+
 
 FRAMINGS: dict[str, tuple[Framing, list[bytes]]] = {
     "lines": (Framing(), [b"abc\n", b"\r\n", b"x\r", b"y"]),
@@ -61,13 +68,25 @@ FRAMINGS: dict[str, tuple[Framing, list[bytes]]] = {
     "u8": (Framing(kind="length", prefix="u8"), [b"\3abc", b"\0", b"\1x", b"\xff"]),
     "u16": (Framing(kind="length", prefix="u16"), [b"\0\3abc", b"\0\0", b"\0\1x", b"\0", b"\xff\xff"]),
     "u32 inclusive": (
-        Framing(kind="length", prefix="u32", order="little", inclusive=True),
+        Framing(kind="length", prefix="u32", order="little", inclusive="length"),
         [b"\5\0\0\0a", b"\4\0\0\0", b"\0\0\0\0", b"\1", b"\xff\xff\xff\xff"],
     ),
     "u64": (Framing(kind="length", prefix="u64"), [b"\0\0\0\0\0\0\0\2ab", b"\0" * 8, b"\xff" * 8, b"\0"]),
+    "header": (
+        Framing(kind="length", header=header("'0x4d58' name=u8 length=u16"), order="little"),
+        [b"MX\1\3\0abc", b"MX\2\0\0", b"MX", b"M", b"MX\1\xff\xff", b"x", b"\0\0"],
+    ),
+    "header inclusive": (
+        Framing(kind="length", header=header("type=u8 length=varint end=i8"), inclusive="header"),
+        [b"\1\4ta", b"\2\3t", b"\3\2t", b"\xff" * 11, b"\1\x85\0tb", b"\0"],
+    ),
+    "weak header": (
+        Framing(kind="length", header=header("length=u8 'x'"), inclusive="length"),
+        [b"\3xab", b"\1x", b"\0x", b"\2y", b"x", b"\xff"],
+    ),
     "varint": (Framing(kind="length", prefix="varint"), [b"\3abc", b"\0", b"\x81\0x", b"\xff" * 11]),
     "varint inclusive": (
-        Framing(kind="length", prefix="varint", inclusive=True),
+        Framing(kind="length", prefix="varint", inclusive="length"),
         [b"\4abc", b"\0", b"\x82\0x", b"\xff" * 11],
     ),
     "delimiter": (Framing(kind="delimiter", end="||"), [b"abc||", b"|", b"x", b"\n"]),
@@ -157,6 +176,8 @@ def _texts(name: str, data: bytes) -> list[bytes]:
         ("xml", [b"<m><c></m>", b"<n/>"]),
         ("xml", [b"<m>", b"<?xml version='1.0'?><n/>"]),
         ("varint", [b"\0", b"\1a", b"\x81\0b"]),
+        ("header", [b"MX\1\3\0abc", b"NX\1\0\0", b"MX\2\0\0"]),
+        ("weak header", [b"\3xab", b"\0y\1z", b"\1x", b"\2xa"]),
         ("delimiter", [b"||", b"a|b||"]),
         ("block", [b"a\n.b\n.\r\n", b".\n"]),
     ],
@@ -171,6 +192,8 @@ def test_the_next_message_is_whole_after_a_broken_one(name: str, frames: list[by
         ("u16", b"\0\5ab", 2, b"c\0\1d", [b"\0\1d"]),
         ("u16", b"\0\5ab", 3, b"\0\1d", [b"\0\1d"]),
         ("u64", b"\0" * 8, None, b"xxxx" + b"\0" * 7 + b"\1d" + b"\0" * 8, [b"\0" * 7 + b"\1d", b"\0" * 8]),
+        ("header", b"MX\1\5\0a", 2, b"cdMX\2\0\0", [b"MX\2\0\0"]),
+        ("header", b"MX\1\5\0a", None, b"bcdMMX\2\0\0", [b"MX\2\0\0"]),
         ("json", b'{"a":', None, b'1}\n{"b":2}', [b'{"b":2}']),
         ("json", b'{"a":1}', None, b'{"b":2}', [b'{"b":2}']),
         ("xml", b"<a/>", None, b"<c>1</c></b><a>2</a>", [b"<a>2</a>"]),

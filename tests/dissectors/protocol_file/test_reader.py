@@ -206,6 +206,8 @@ def test_a_type_may_follow_its_use() -> None:
 
 # Mistakes.
 
+_HEADER = 'framing = "length"\nheader = "{}"\n'
+
 MISTAKES = {
     # TOML.
     "no TOML": ('protocol = "p\n', "1:14", "", "invalid TOML: illegal character '\\n'"),
@@ -235,6 +237,55 @@ MISTAKES = {
     "no datagrams": ('transport = "tcp"\nframing = "datagrams"\n', "2:11", '"datagrams"', "over TCP"),
     "no lines": ('transport = "udp"\nframing = "lines"\n', "2:11", '"lines"', "each datagram is a message"),
     "foreign key": ('prefix = "u8"', "1:1", "prefix", 'belongs to framing = "length", not to lines'),
+    "foreign header": (
+        'header = "length=u8"',
+        "1:1",
+        "header",
+        'belongs to framing = "length", not to lines',
+    ),
+    "no length": (_HEADER.format("name=u8"), "2:10", '"name=u8"', "such as length=u32"),
+    "two lengths": (_HEADER.format("length=u8 length=u8"), "2:21", "length", "a second field length"),
+    "signed length": (_HEADER.format("length=i32"), "2:11", "length", "a number such as u8"),
+    "name of varying size": (_HEADER.format("name=text8 length=u8"), "2:11", "name", "such as text:4"),
+    "part of varying size": (_HEADER.format("length=u8 x=text"), "2:21", "x", "needs a type of a fixed size"),
+    "optional part": (_HEADER.format("length=u8 x?=u8"), "2:21", "x", "is in every header: write x="),
+    "odd constant": (_HEADER.format("'0x4d5' length=u8"), "2:11", "'0x4d5'", "pairs of hexadecimal digits"),
+    "prefix and header": (
+        f'{_HEADER.format("length=u8")}prefix = "u8"\n',
+        "3:1",
+        "prefix",
+        "the header has the length: remove this",
+    ),
+    "name and header": (
+        f'{_HEADER.format("name=u8 length=u8")}format = "struct"\nname = "u8"\n',
+        "4:1",
+        "name",
+        "the header has the name: remove this",
+    ),
+    "name of an element": (
+        f'{_HEADER.format("name=u8 length=u8")}format = "xml"\n',
+        "2:10",
+        '"name=u8 length=u8"',
+        "the name of an XML element is in the message",
+    ),
+    "field of header and row": (
+        f'{_HEADER.format("length=u8 x=u8")}[messages]\nA = "c: x=integer"\n',
+        "4:9",
+        "x",
+        "the header has a field x, too",
+    ),
+    "no code for the header": (
+        f'{_HEADER.format("name=u8 length=u8")}[messages]\nA = "c:"\n',
+        "4:1",
+        "A",
+        "A has no number in [codes]",
+    ),
+    "inclusive": (
+        f'{_HEADER.format("length=u8")}inclusive = "all"\n',
+        "3:13",
+        '"all"',
+        'inclusive must be "length" or "header"',
+    ),
     "foreign format key": ('quote = "x"\nformat = "xml"', "1:1", "quote", '"words", "delimited" or "pairs"'),
     "no end": ('framing = "delimiter"', "1:1", "framing", "a delimiter needs end"),
     "no name": ('format = "json"', "1:1", "format", "json needs name"),

@@ -1,0 +1,209 @@
+"""The header of binary frames: constants, the length of the message, what stands for its name, and fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.protocol_file.binary_types import (
+    MAX_VARINT,
+    Binary,
+    BinaryNumber,
+    BinarySequence,
+    Varint,
+    binary_type,
+    read_varint,
+)
+from kiebitz.dissectors.protocol_file.specification import (
+    LENGTH,
+    NAME,
+    BinaryType,
+    Format,
+    Framing,
+)
+
+INVALID = 0
+"""Size of the frame of a header that no message has."""
+
+_STRONG = 2
+"""Number of constant bytes that other data hardly has by chance."""
+
+
+class Extent(NamedTuple):
+    """The offset of a message after its header, and the size of its frame.
+
+    If the header is `INVALID`, its bytes end at `start`.
+    """
+
+    start: int
+    size: int
+
+
+class Part(NamedTuple):
+    """A part of a header: a constant if it has no name; `size` is 0 if that varies."""
+
+    name: str
+    type: Binary | None
+    size: int
+    constant: bytes
+
+
+class Read(msgspec.Struct):
+    """A header: the places of its parts, its fields, what stands for the name, and the first error."""
+
+    places: list[tuple[Part, int, int]]
+    fields: dict[str, Any]
+    sent: Any = None
+    start: int = 0
+    error: tuple[str, Mismatch] | None = None
+
+
+def fixed_size(kind: Binary) -> int | None:
+    """Return the number of bytes of all values of a type, 0 of a varint, None if texts have their length."""
+    if isinstance(kind, Varint):
+        return 0
+    if isinstance(kind, BinarySequence):
+        return kind.fixed_length
+    return kind.size if isinstance(kind, BinaryNumber) else 1
+
+
+class Header:
+    """The bytes before each message."""
+
+    def __init__(self, framing: Framing, of: Format) -> None:
+        self._framing = framing
+        order = msgspec.structs.replace(of, order=framing.order)
+        self.parts: Sequence[Part] = [
+            Part("", None, len(part.constant), part.constant)
+            if part.field is None
+            else _part(part.field.name, binary_type(part.field.type, order))
+            for part in framing.header
+        ] or [_part(LENGTH, binary_type(BinaryType(framing.prefix), order))]
+        self.has_length = any(part.name == LENGTH for part in self.parts)
+        self.is_strong = sum(len(part.constant) for part in self.parts) >= _STRONG
+        """True if other bytes hardly begin with such a header by chance."""
+        self.has_constant = any(part.constant for part in self.parts)
+
+    def extent(self, data: bytes | bytearray, at: int, end: int) -> Extent | None:
+        """Return the extent of the frame whose header is at an offset; None if the header is incomplete."""
+        begin, length, own = at, 0, 0
+        for part in self.parts:
+            size = part.size
+            if not size:
+                found = read_varint(data, at, end)
+                if found is None:
+                    return self._no_varint(data, at, end)
+                value, upto = found
+                size = upto - at
+            elif at + size > end:
+                is_wrong = bool(part.constant) and not part.constant.startswith(data[at:end])
+                return Extent(end, INVALID) if is_wrong else None
+            elif part.constant:
+                if data[at : at + size] != part.constant:
+                    return Extent(at + size, INVALID)
+            elif part.name == LENGTH:
+                value = int.from_bytes(data[at : at + size], self._framing.order)
+            if part.name == LENGTH:
+                length, own = value, size
+            at += size
+        if not self.has_length:
+            return Extent(at, end - begin)
+        inclusive = self._framing.inclusive
+        size = at - begin + length - (own if inclusive == "length" else at - begin if inclusive else 0)
+        return Extent(at, size if size >= at - begin else INVALID)
+
+    def _no_varint(self, data: bytes | bytearray, at: int, end: int) -> Extent | None:
+        """Return the extent of a number that is never valid; None if it is incomplete."""
+        ends = (upto for upto in range(at, min(end, at + MAX_VARINT)) if data[upto] < 0x80)
+        upto = next(ends, None)
+        if upto is not None:
+            return Extent(upto + 1, INVALID)
+        return Extent(at + MAX_VARINT, INVALID) if end - at >= MAX_VARINT else None
+
+    def read(self, frame: bytes) -> Read:
+        """Return the header of a frame; raise Mismatch if the frame contradicts it."""
+        found = self.extent(frame, 0, len(frame))
+        places: list[tuple[Part, int, int]] = []
+        read = Read(places, {})
+        at = 0
+        for part in self.parts:
+            upto = at + part.size
+            if not part.size:
+                number = read_varint(frame, at, len(frame))
+                upto = len(frame) + 1 if number is None else number[1]
+            if part.constant and frame[at:upto] != part.constant:
+                shown = frame[at:upto].hex(" ")
+                problem = f"the header has {shown or 'no bytes'} in place of {part.constant.hex(' ')}"
+                raise Mismatch(at, min(upto, len(frame)), problem, part.constant.hex(" "), "bad-header")
+            if upto > len(frame):
+                break
+            places.append((part, at, upto))
+            if part.type is not None and part.name != LENGTH:
+                self._read_value(read, part, part.type, frame, at, upto)
+            at = read.start = upto
+        if found is None or found.size != len(frame):
+            problem = f"the length does not fit these {len(frame)} bytes"
+            raise Mismatch(0, len(frame), problem, "the length of the message", "bad-length")
+        return read
+
+    def _read_value(self, read: Read, part: Part, kind: Binary, frame: bytes, at: int, upto: int) -> None:
+        try:
+            value, _ = kind.unpack(frame, at, upto)
+        except Mismatch as error:
+            read.error = read.error or (part.name, error)
+            return
+        if part.name == NAME:
+            read.sent = value
+        else:
+            read.fields[part.name] = value
+
+    def write(self, sent: Any, fields: Mapping[str, Any], body: bytes) -> bytes:
+        """Return the frame of a message; raise ValueError or LookupError if its header cannot be written."""
+        pieces: list[bytes | None] = []
+        for part in self.parts:
+            if part.type is None:
+                pieces.append(part.constant)
+            elif part.name == LENGTH:
+                pieces.append(None)
+            else:
+                pieces.append(part.type.pack(sent if part.name == NAME else fields[part.name]))
+        own = sum(len(piece) for piece in pieces if piece is not None)
+        return b"".join(self._length(len(body), own) if piece is None else piece for piece in pieces) + body
+
+    def _length(self, size: int, other: int) -> bytes:
+        """Return the bytes of the length; `other` is the size of the rest of the header."""
+        kind = next(part.type for part in self.parts if part.name == LENGTH)
+        assert kind is not None
+        inclusive = self._framing.inclusive
+        counted = size + (other if inclusive == "header" else 0)
+        for own in range(1, MAX_VARINT + 1):
+            packed = kind.pack(counted + (own if inclusive else 0))
+            if len(packed) <= own:
+                return packed
+        raise ValueError("the length does not fit")
+
+    def wire(self) -> Mapping[str, Any]:
+        """Return the declarative description of the framing."""
+        return {
+            "kind": self._framing.kind,
+            "header": [
+                {"constant": part.constant.hex()}
+                if part.type is None
+                else {"name": part.name, "size": part.size or None, "type": part.type.wire_type()}
+                for part in self.parts
+            ],
+            "inclusive": self._framing.inclusive or None,
+            "has_length": self.has_length,
+            "has_constant": self.has_constant,
+            "is_strong": self.is_strong,
+            "own": len(self._framing.fields),
+        }
+
+
+def _part(name: str, kind: Binary) -> Part:
+    size = fixed_size(kind)
+    assert size is not None, f"{name} has a fixed size"
+    return Part(name, kind, size, b"")
