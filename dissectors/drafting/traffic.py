@@ -69,8 +69,7 @@ class Segment(msgspec.Struct):
 class Message(msgspec.Struct, gc=False):
     """A message: `values` has the fields by name, or by position in formats without names.
 
-    `order` is its position among all messages, by time. Its copies for others have equal bytes, or equal
-    bytes `same` if something around its fields counts messages.
+    `order` is its position among all messages, by time.
     """
 
     conversation: int
@@ -80,7 +79,6 @@ class Message(msgspec.Struct, gc=False):
     name: str = ""
     values: dict[str, Any] = {}
     order: int = 0
-    same: bytes = b""
 
 
 def segments_of(conversations: Iterable[Conversation]) -> list[Segment]:

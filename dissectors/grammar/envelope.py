@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 LINE_ENDS = b"\r\n"
@@ -72,40 +73,47 @@ class Envelope:
 class PacketEnvelope(Envelope):
     """The last line of a packet of lines, and its line end.
 
-    Packets whose first line is `counted` have no last line, and end after their fields.
+    The last line is `end`, or that in `ends` for its first line; a packet without one ends after its fields.
     """
 
     is_line = False
 
-    def __init__(self, end: str, counted: Collection[str] = ()) -> None:
-        super().__init__("\n")
-        self.tail = f'"{end}"'
+    def __init__(
+        self, end: bytes, ends: Mapping[bytes, bytes] = MappingProxyType({}), line_end: str = "\n"
+    ) -> None:
+        super().__init__(line_end)
+        self.ends = ends
+        self.all_ends = frozenset({end, *self.ends.values()} - {b""})
+        self.tail = "last line"
+        if len(self.all_ends) == 1:
+            self.tail = f'"{next(iter(self.all_ends)).decode("utf-8", "replace")}"'
         self.stripped = None
-        self._end = end.encode()
-        self._counted = frozenset(line.encode() for line in counted)
+        self._end = end
 
-    def is_counted(self, frame: bytes) -> bool:
-        """Return True if a packet has no last line."""
-        return frame.partition(b"\n")[0].removesuffix(b"\r") in self._counted
+    def end_of(self, frame: bytes) -> bytes:
+        """Return the last line that a packet needs, empty if it needs none."""
+        return self.ends.get(frame.partition(b"\n")[0].removesuffix(b"\r"), self._end)
 
     def is_ended(self, frame: bytes) -> bool:
         """Return True if a packet has the last line that it needs."""
-        return self.is_counted(frame) or _last_line(frame, len(_without_line_end(frame))) == self._end
+        end = self.end_of(frame)
+        return not end or _last_line(frame, len(_without_line_end(frame))) == end
 
     def body(self, frame: bytes) -> Body:
-        end = len(_without_line_end(frame))
-        if not self.is_counted(frame) and (line := _last_line(frame, end)) == self._end:
-            end = len(_without_line_end(frame[: frame.rindex(line, 0, end)]))
-        return Body(0, end)
+        upto = len(_without_line_end(frame))
+        if (end := self.end_of(frame)) and _last_line(frame, upto) == end:
+            upto = len(_without_line_end(frame[: frame.rindex(end, 0, upto)]))
+        return Body(0, upto)
 
     def check(self, body: bytes) -> None:
-        lines = body.split(b"\n")
-        if self._end in lines or any(line.endswith(b"\r") for line in lines):
+        lines, end = body.split(b"\n"), self.end_of(body)
+        if (end and end in lines) or any(line.endswith(b"\r") for line in lines):
             raise ValueError("the packet would contain its last line, or a line end")
 
     def wrap(self, body: bytes) -> bytes:
         self.check(body)
-        return body + b"\n" if self.is_counted(body) else b"\n".join((body, self._end, b""))
+        end = self.end_of(body)
+        return self.line_end.join([*body.split(b"\n"), *([end] if end else []), b""])
 
     def rewrap(self, frame: bytes, body: bytes) -> bytes:
         self.check(body.replace(b"\r\n", b"\n"))

@@ -105,6 +105,18 @@ class Word(FieldType):
             yield other_case(self.encode)
 
 
+class SpelledWord(Word):
+    """A fixed word, of which readers accept other spellings."""
+
+    def __init__(self, values: Mapping[str, Any], spelled: Mapping[str, Sequence[str]], **more: Any) -> None:
+        super().__init__(values=values, **more)
+        self._spelled = {other: word for word in values for other in spelled.get(word, ())}
+        self.values = {**{other: values[word] for other, word in self._spelled.items()}, **values}
+
+    def remark(self, text: str) -> str | None:
+        return None if text in self.words else f"{quoted(text)} is written {self._spelled[text]}"
+
+
 def _wire_value(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ("null",)

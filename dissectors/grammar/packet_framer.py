@@ -3,13 +3,13 @@
 Packets of some names end after a fixed number of lines instead. Much of the code handles invalid traffic: a
 packet without its end extends to the next line that begins a known one. Others are ignored, as a text in a
 packet may look like the beginning of another. So an invalid packet contains all lines of its violation, and
-the next one is complete.
+the next one is complete. An unknown packet extends to the usual last line; if there is none, it is one line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -29,6 +29,26 @@ unknown lines, or after a gap, searching for the next first or last line.
 
 _CONTINUES = -1
 
+LONGEST_TYPED = 50
+"""Maximum length of the line of a type whose lines are checked, such as a number."""
+
+
+class AnyLine(Container[bytes]):
+    """The forms of a line that may be any text."""
+
+    def __contains__(self, line: object) -> bool:
+        return True
+
+
+class TypedLine(Container[bytes]):
+    """The forms of a line of a type that is no set of words."""
+
+    def __init__(self, accepts: Callable[[str], bool]) -> None:
+        self._accepts = accepts
+
+    def __contains__(self, line: object) -> bool:
+        return isinstance(line, bytes) and self._accepts(line.decode("utf-8", "replace"))
+
 
 class Counted(msgspec.Struct, frozen=True):
     """The lines of a packet that ends after a fixed number of them.
@@ -38,52 +58,84 @@ class Counted(msgspec.Struct, frozen=True):
         period: Number of lines of the last field's items: one item too many is still a part of the packet.
     """
 
-    lines: tuple[frozenset[bytes], ...]
+    lines: tuple[Container[bytes], ...]
     period: int = 1
 
-    def texts(self, number: int) -> frozenset[bytes]:
+    def texts(self, number: int) -> Container[bytes]:
         """Return the valid texts of a line; those after the last one continue the last field."""
         count = len(self.lines)
         if number >= count:
             number = count - self.period + (number - count) % self.period
         return self.lines[number]
 
-    def distinct(self, number: int) -> frozenset[bytes]:
-        """Return the texts of a line that are valid in no other kind of line."""
+    def is_distinct(self, line: bytes, number: int) -> bool:
+        """Return True if a line is valid in this place, and in no other kind of line."""
         texts = self.texts(number)
-        return texts.difference(*(other for other in self.lines if other != texts))
+        return line in texts and not any(line in other for other in self.lines if other != texts)
+
+
+class PacketForm(msgspec.Struct, frozen=True):
+    """The form of the packets with one first line.
+
+    Attributes:
+        end: Last line; empty if they have none.
+        texts: Number of lines after the first one that may be any text.
+        least: Number of lines that they have at least, if some may be any text.
+        counted: Their lines, if they have no last line.
+    """
+
+    end: bytes
+    texts: int = 0
+    least: int = 0
+    counted: Counted | None = None
 
 
 class PacketForms(msgspec.Struct, frozen=True, dict=True):
     """The forms of the packets of one direction.
 
     Attributes:
-        mark: Beginning of the first line, before the name.
-        end: Last line.
-        texts: First lines, and the number of lines after each that may be any text.
-        counted: First lines of packets without a last line.
+        mark: Beginning of each first line, before the name.
+        end: The usual last line; empty if there is none.
+        forms: Forms by first line.
     """
 
     mark: bytes
     end: bytes
-    texts: Mapping[bytes, int]
-    counted: Mapping[bytes, Counted]
+    forms: Mapping[bytes, PacketForm]
+
+    @cached_property
+    def ends(self) -> frozenset[bytes]:
+        """All last lines."""
+        return frozenset({self.end, *(form.end for form in self.forms.values())} - {b""})
 
     @cached_property
     def longest(self) -> int:
-        """Maximum length of a line that is a first or a last one, or two joined, with its line end."""
-        return 2 * max(len(line) for line in (*self.texts, self.end)) + 2
+        """Maximum length of a line that is looked at: a first or a last one, or two joined, or a number."""
+        has_types = any(
+            isinstance(line, TypedLine)
+            for form in self.forms.values()
+            for line in (form.counted.lines if form.counted is not None else ())
+        )
+        lines = (*self.forms, *self.ends, *((bytes(LONGEST_TYPED),) if has_types else ()))
+        return 2 * max(map(len, lines), default=0) + 2
 
     @cached_property
-    def misspelt_ends(self) -> frozenset[bytes]:
-        """First lines that may be a typo of the last line."""
-        end = (self.end.decode(),)
-        return frozenset(line for line in self.texts if nearest_word(line.decode(), end) is not None)
+    def misspelt_ends(self) -> Mapping[bytes, frozenset[bytes]]:
+        """First lines that may be a typo of a last line, for each of these."""
+
+        def alike(end: bytes) -> Iterator[bytes]:
+            words = (end.decode(),)
+            return (line for line in self.forms if nearest_word(line.decode(), words) is not None)
+
+        return {end: frozenset(alike(end)) for end in self.ends}
 
     @cached_property
     def whole(self) -> Mapping[bytes, re.Pattern[bytes]]:
         """Patterns of complete, valid counted packets: the fast path, without a look at each line."""
-        return {line: _whole(line, counted) for line, counted in self.counted.items()}
+        found = {
+            line: _whole(line, form.counted) for line, form in self.forms.items() if form.counted is not None
+        }
+        return {line: pattern for line, pattern in found.items() if pattern is not None}
 
 
 class PacketFramer(ByteFramer):
@@ -92,15 +144,14 @@ class PacketFramer(ByteFramer):
     def __init__(self, direction: Direction, forms: PacketForms) -> None:
         super().__init__(direction)
         self._forms = forms
-        self._end, self._mark, self._texts_of = forms.end, forms.mark, forms.texts
+        self._mark, self._firsts, self._ends = forms.mark, forms.forms, forms.ends
         self._longest = forms.longest
+        self._form = PacketForm(b"")
         self._state: _State = "between"
         self._line = 0
         """Position in `_held` of the incomplete line."""
         self._lines = 0
         """Number of lines received after the first one."""
-        self._texts = 0
-        """Number of those that may be any text, even a first line."""
         self._counted = Counted(())
         self._doubtful = 0
         """Position in `_held` of a line that may be a first one, as the next lines show; 0 for none."""
@@ -158,17 +209,15 @@ class PacketFramer(ByteFramer):
             return self._take_counted(line, end)
         if state == "ended":
             return self._take_ended(line, end)
-        if line == self._end:
+        if line in self._ends:
             return end
         if state == "between":
             if not line:
                 return end
             if line in forms.whole and (whole := forms.whole[line].match(self._held)) is not None:
                 return whole.end()
-            self._begin(line)
-        elif line in self._texts_of:
-            return start
-        return _CONTINUES
+            return self._begin(line, end)
+        return start if line in self._firsts else _CONTINUES
 
     def _line_at(self, start: int, end: int) -> bytes:
         """Return the text of a line without its end."""
@@ -176,30 +225,36 @@ class PacketFramer(ByteFramer):
             return _LONG_LINE
         return bytes(self._held[start : end - 1]).removesuffix(b"\r")
 
-    def _begin(self, line: bytes) -> None:
+    def _begin(self, line: bytes, end: int) -> int:
+        """Take the first line of a packet."""
         self._lines = 0
-        if line not in self._texts_of:
+        form = self._firsts.get(line)
+        if form is None:
             self._state = "unknown"
-        elif line in self._forms.counted:
-            self._state = "counted"
-            self._counted = self._forms.counted[line]
-            self._in_phase = True
-        else:
+            return _CONTINUES if self._forms.end else end
+        self._form = form
+        if form.counted is None:
             self._state = "ended"
-            self._texts = self._texts_of[line]
             self._doubtful = 0
+        else:
+            self._state = "counted"
+            self._counted = form.counted
+            self._in_phase = True
+            if not form.counted.lines:
+                return end
+        return _CONTINUES
 
     def _take_ended(self, line: bytes, end: int) -> int:
-        doubtful = self._doubtful
-        if line == self._end:
+        doubtful, form = self._doubtful, self._form
+        if line == form.end:
             # If there are too few texts, the line among them that looked like a first line was one.
-            return doubtful if doubtful and self._lines < self._texts else end
+            return doubtful if doubtful and self._lines < form.least else end
         self._lines += 1
-        if self._lines <= self._texts:
-            if line in self._texts_of and not doubtful:
+        if self._lines <= form.texts:
+            if line in self._firsts and not doubtful:
                 self._doubtful = self._line
-        elif line in self._texts_of:
-            if line not in self._forms.misspelt_ends or doubtful:
+        elif line in self._firsts:
+            if line not in self._forms.misspelt_ends[form.end] or doubtful:
                 return self._line
             # If it is a typo of the last line, another first line follows.
             self._doubtful = self._line
@@ -215,12 +270,12 @@ class PacketFramer(ByteFramer):
             # The case of most lines.
             return _CONTINUES
         if not self._fits(line, number):
-            if line == self._end:
+            if line in self._ends:
                 return end
             second = self._held.find(b"\n") + 1
-            if number == 1 and self._line_at(second, self._held.find(b"\n", second) + 1) in self._texts_of:
+            if number == 1 and self._line_at(second, self._held.find(b"\n", second) + 1) in self._firsts:
                 return second
-            if line in self._texts_of:
+            if line in self._firsts:
                 return self._line
             if self._mark and self._mark in line:
                 # Two lines were joined, and the rest belongs to another packet: it extends to the next
@@ -230,7 +285,7 @@ class PacketFramer(ByteFramer):
             # A line may be extra or missing: that is disproved by a text at its only right place, otherwise
             # the packet extends to the next first or last line.
             self._in_phase = False
-        elif not self._in_phase and line in self._counted.distinct(number):
+        elif not self._in_phase and self._counted.is_distinct(line, number):
             self._in_phase = True
         excess = self._lines - len(lines)
         is_end = excess >= 0 and excess % self._counted.period == 0 and self._in_phase
@@ -242,8 +297,10 @@ class PacketFramer(ByteFramer):
         if line in texts:
             return True
         # A misspelt word with a mark; a first line may also be such a word, as the next line shows.
-        is_marked = bool(self._mark) and all(text.startswith(self._mark) for text in texts)
-        return is_marked and line.startswith(self._mark) and line != self._end and line not in self._texts_of
+        if not (self._mark and isinstance(texts, frozenset) and line.startswith(self._mark)):
+            return False
+        is_marked = all(text.startswith(self._mark) for text in texts)
+        return is_marked and line not in self._ends and line not in self._firsts
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)
@@ -267,7 +324,12 @@ class PacketFramer(ByteFramer):
         self._line = 0
 
 
-def _whole(first: bytes, counted: Counted) -> re.Pattern[bytes]:
-    """Return a pattern of a complete, valid packet."""
-    lines = (b"(?:%b)" % b"|".join(map(re.escape, sorted(texts))) for texts in counted.lines)
+def _whole(first: bytes, counted: Counted) -> re.Pattern[bytes] | None:
+    """Return a pattern of a complete, valid packet; None if lines have other types than words."""
+    if any(isinstance(texts, TypedLine) for texts in counted.lines):
+        return None
+    lines = (
+        b"(?:%b)" % b"|".join(map(re.escape, sorted(texts))) if isinstance(texts, frozenset) else b"[^\n]*?"
+        for texts in counted.lines
+    )
     return re.compile(b"".join(line + rb"\r?\n" for line in (re.escape(first), *lines)))

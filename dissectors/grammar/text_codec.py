@@ -41,7 +41,7 @@ from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_message import (
     Sent,
     fits_in_other_order,
-    rest_start,
+    rest_of,
     sent_in,
     spans_of,
     undecoded,
@@ -54,7 +54,7 @@ AFTER_AN_ERROR = "not read, because of the error before it"
 """Production of the bytes after a token that could not be decoded."""
 
 _MARK = "\ufeff"
-_ABSENT = object()
+ABSENT = object()
 """The value of an optional field whose text is empty."""
 
 _ALL = 1 << 32
@@ -176,14 +176,14 @@ class TextCodec(LayoutCodec):
                 if slices is not None:
                     arguments = [texts[each] for each in slices]
                 if rest is not None:
-                    arguments = [*arguments[: len(steps) - 1], text[rest_start(self.tokenizer, text, rest) :]]
+                    arguments = [*arguments[: len(steps) - 1], rest_of(self.tokenizer, text, rest)]
                 # This loop takes half the time of a comprehension; `strict=` would cost as much as a field.
                 for (field, decode), argument in zip(steps, arguments):  # noqa: B905  # see above
                     fields[field] = decode(argument)
             except Mismatch:
                 continue
             if has_absent:
-                fields = {key: value for key, value in fields.items() if value is not _ABSENT}
+                fields = {key: value for key, value in fields.items() if value is not ABSENT}
             is_unusual = error is not None or deviation is not None or count > taken
             for _, kind, number in remarkable:
                 is_unusual = is_unusual or kind.remark(texts[number]) is not None
@@ -336,7 +336,7 @@ class TextCodec(LayoutCodec):
                 return fields, self.missing(sent, row, fields)
             sent_value: Any = texts[number] if is_one else texts[number : first + end]
             if isinstance(field.type, Rest):
-                sent_value = sent.text[sent.rest(number) :]
+                sent_value = rest_of(self.tokenizer, sent.text, number)
             try:
                 value = self._decoder(field, row)(sent_value)
             except Mismatch as error:
@@ -345,7 +345,7 @@ class TextCodec(LayoutCodec):
                     error.problem += "; are the fields in the wrong order?"
                 place = sent.span(*error_place(self.tokenizer, sent.text, sent.tokens, error, number))
                 return fields, self.field_error(row, field.name, error, place)
-            if value is not _ABSENT:
+            if value is not ABSENT:
                 fields[field.name] = value
         if first + used < len(texts):
             text = f"{row.name} has {count_of_fields(len(row.fields), self.noun)}"
@@ -621,7 +621,7 @@ def _or_absent(decode: Callable[[str], Any], text: str) -> Any:
     except Mismatch:
         if text:
             raise
-        return _ABSENT
+        return ABSENT
 
 
 def _filled(decode: Callable[[str], Any], notation: str, text: str) -> Any:

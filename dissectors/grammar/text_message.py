@@ -154,7 +154,14 @@ def rest_start(tokenizer: Tokenizer, text: str, number: int) -> int:
     if not number:
         return 0
     end = tokenizer.tokens(text)[number - 1].end
+    end += tokenizer.separator == "\n" and text.startswith("\r", end)
     return min(len(text), end + len(tokenizer.separator))
+
+
+def rest_of(tokenizer: Tokenizer, text: str, number: int) -> str:
+    """Return the text that begins with a token; of several lines, each ends with a line feed."""
+    rest = text[rest_start(tokenizer, text, number) :]
+    return rest.replace("\r\n", "\n") if tokenizer.separator == "\n" else rest
 
 
 def spans_of(row: MessageType, count: int) -> tuple[list[tuple[Field, int, int]], int]:

@@ -108,8 +108,8 @@ def binary_type(spec: FieldTypeSpec, of: Format) -> Binary:
             return BinaryBoolean()
         case NumberType():
             return BinaryNumber(_kind_for(spec), of, spec)
-        case ChoiceType(values):
-            return _binary_choice(values, of)
+        case ChoiceType():
+            return _binary_choice(spec.plain, of)
         case TextType(pattern, rest):
             return BinaryText(None if rest else "u16", of, pattern=pattern)
         case AnyType() | EitherType() | BagType():

@@ -8,8 +8,10 @@ import msgspec
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.grammar import Grammar
+from kiebitz.dissectors.grammar.packet_codec import LINES, PacketCodec
 from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.header_codec import HeaderCodec
 from kiebitz.dissectors.protocol_file.json_codec import FileJsonCodec
@@ -26,23 +28,38 @@ def _text_codec(specification: Specification, grammar: Grammar) -> TextCodec:
     tokenizer: Tokenizer = Splitter(of.delimiter, of.quote)
     if of.pads:
         tokenizer = PaddedQuotes(of.quote, of.pads)
+    elif of.kind == "lines":
+        if framing.kind == "lines":
+            return _packet_codec(specification, grammar)
+        tokenizer = LINES
     elif of.kind == "words":
         blanks = " \t\r\n" if framing.kind == "block" else " \t"
         tokenizer = Splitter(" ", of.quote, blanks)
     envelope = FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
-    return TextCodec(
+    codes: dict[tuple[Direction, str], int | str] = {**specification.codes}
+    if of.mark:
+        sent = {(row.direction, row.name): row.name for row in grammar.rows} | codes
+        codes = {key: f"{of.mark}{code}" for key, code in sent.items()}
+    return TextCodec(grammar, tokenizer, envelope, encoding=of.encoding, codes=codes, is_nameless=not of.name)
+
+
+def _packet_codec(specification: Specification, grammar: Grammar) -> PacketCodec:
+    of = specification.format
+    return PacketCodec(
         grammar,
-        tokenizer,
-        envelope,
+        mark=of.mark,
+        end=of.end,
+        more_ends={row.name: row.end for row in specification.messages if row.end is not None},
+        line_end=of.line_end or "\n",
         encoding=of.encoding,
         codes=specification.codes,
-        is_nameless=not of.name,
     )
 
 
 _CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {
     "words": _text_codec,
     "delimited": _text_codec,
+    "lines": _text_codec,
     "pairs": PairsCodec,
     "json": FileJsonCodec,
     "xml": xml_codec,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.assembly import MakeTable, python_part
 from kiebitz.dissectors.game.table import SimpleTable
+from kiebitz.dissectors.grammar.packet_codec import PacketCodec
 from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.protocol_file.codecs import codec_of
@@ -50,7 +51,9 @@ class FileDissector(Dissector):
             grammar=grammar,
             transport=specification.transport,
             codec=codec,
-            framer=framer_of(specification.framing, specification.transport, specification, elements),
+            framer=codec.framer
+            if isinstance(codec, PacketCodec)
+            else framer_of(specification.framing, specification.transport, specification, elements),
             table=make_table,
             default_ports=specification.ports,
             presentation=self.file_presentation,

@@ -85,8 +85,8 @@ class JsonTypes:
                 return number
             case BooleanType():
                 return JsonBoolean()
-            case ChoiceType(values):
-                return JsonChoice(values, self._spellings.with_words(spec.spelled), spec.odd)
+            case ChoiceType():
+                return JsonChoice(spec.plain, self._spellings.with_words(spec.spelled), spec.odd)
             case IdentifierType():
                 return self._identifier(spec)
             case ListType(item, _, least, most):

@@ -19,7 +19,7 @@ from kiebitz.dissectors.model import Direction, Severity, Transport
 from kiebitz.dissectors.queries import Query
 
 FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml", "websocket"]
-FormatKind = Literal["words", "delimited", "pairs", "json", "xml", "struct"]
+FormatKind = Literal["words", "delimited", "lines", "pairs", "json", "xml", "struct"]
 ByteOrder = Literal["big", "little"]
 TextEncoding = Literal["utf-8", "latin-1", "ascii"]
 GridShape = Literal["square", "hex"]
@@ -77,8 +77,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     """How a frame contains a message's name and fields.
 
     Attributes:
-        kind: `words` are separated by blanks; `delimited` by `delimiter`; `pairs` are `key=value`; `json`,
-            `xml`; `struct` is binary.
+        kind: `words` are separated by blanks; `delimited` by `delimiter`; `lines` are lines, the first with
+            the name; `pairs` are `key=value`; `json`, `xml`; `struct` is binary.
         name: Path of the message's name: keys with dots (JSON, pairs), the type of the code (struct), or
             `first`, the first word. In XML: `tag`, `@attribute`, or `element/@attribute`. In JSON, `*`: the
             object's only key; its value is the object with the fields, or any other value as the field
@@ -91,11 +91,13 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         line_end: Text that the encoder appends to a message.
         order: Byte order of numbers.
         encoding: Encoding of text.
+        mark: Text before each name; see `lines`.
+        end: Last line of a message; empty if it ends with its fields.
         envelope: Name of an XML element around messages; empty if there is none.
         stays_open: True if it is around all messages of a direction.
         outer: Its attributes that are fields of the message.
         is_strict: True if an XML message has only what its row says, where that says it.
-        spelled: In JSON, other spellings of words and keys that readers accept.
+        spelled: Other spellings of words, in JSON of keys, too, that readers accept.
         letters: Replacements of letters in these that readers accept.
     """
 
@@ -109,6 +111,8 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     line_end: str = ""
     order: ByteOrder = "big"
     encoding: TextEncoding = "utf-8"
+    mark: str = ""
+    end: str = ""
     envelope: str = ""
     stays_open: bool = False
     outer: tuple[FieldSpec, ...] = ()
@@ -153,15 +157,25 @@ class BooleanType(_Type, frozen=True):
     """True or false."""
 
 
+ChoiceValue = str | int | bool | None
+
+
 class ChoiceType(_Type, frozen=True):
     """One of a few values: words, or in JSON also numbers.
 
-    Readers accept other spellings of words, `spelled`, and `odd` words; both are noted.
+    If other words stand for the values in a text, `words` are these. Readers accept other spellings of words,
+    `spelled`, and `odd` words; both are noted.
     """
 
-    values: tuple[str | int, ...]
+    values: tuple[ChoiceValue, ...]
+    words: tuple[str, ...] = ()
     spelled: Mapping[str, tuple[str, ...]] = {}
     odd: Mapping[str, OddWord] = {}
+
+    @property
+    def plain(self) -> tuple[str | int, ...]:
+        """The values that are texts or numbers."""
+        return tuple(value for value in self.values if isinstance(value, str | int))
 
 
 class IdentifierType(_Type, frozen=True):
@@ -177,11 +191,12 @@ class IdentifierType(_Type, frozen=True):
 class ListType(_Type, frozen=True):
     """A list of `least` to `most` items; in text, with a separator between them.
 
-    Of `nulls`, an empty item is null. `noun` is a word for its items.
+    An empty separator is the usual one: a line end between lines of the message, else a comma. Of `nulls`, an
+    empty item is null. `noun` is a word for its items.
     """
 
     item: FieldTypeSpec
-    separator: str = ","
+    separator: str = ""
     least: int = 0
     most: int | None = None
     nulls: bool = False
@@ -298,6 +313,7 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
         summary: Words for listings, with fields in braces.
         clause: Clause of the specification.
         dialect: Difference from the specification.
+        end: Last line of its packets, None for that of all messages.
         repeats: True if another message may follow without the empty line after it.
         form: In JSON with the name as a key, the form of its value: an object with the fields, a list of
             them, or the only field itself.
@@ -316,6 +332,7 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
     summary: str | None = None
     clause: str | None = None
     dialect: str | None = None
+    end: str | None = None
     repeats: bool = False
     form: Form = "object"
     beside: tuple[str, ...] = ()

@@ -7,7 +7,16 @@ from functools import lru_cache
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
-from kiebitz.dissectors.grammar.fields import ListText, Number, ObjectText, Rest, Text, Word, quoted
+from kiebitz.dissectors.grammar.fields import (
+    ListText,
+    Number,
+    ObjectText,
+    Rest,
+    SpelledWord,
+    Text,
+    Word,
+    quoted,
+)
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.protocol_file.patterns import matcher
@@ -62,17 +71,20 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
             return Number(limits=spec)
         case BooleanType():
             return boolean_text()
-        case ChoiceType(values):
-            return Word(values={str(value): value for value in values})
+        case ChoiceType():
+            return _word(spec, of)
         case IdentifierType(kind, inner):
             return with_identifier(text_type(inner, of), kind)
         case ListType():
-            return _list_text(spec, of, is_spread=not is_part and takes_tokens(spec, of))
+            is_spread = takes_tokens(spec, of) and (not is_part or spec.separator == "\n")
+            return _list_text(spec, of, is_spread=is_spread)
         case ObjectType(fields, separator):
             if not fields:
                 return AnyText()
             kinds = {each.name: text_type(each.type, of, is_part=True) for each in fields}
-            tokenizer = tokenizer_of(separator or (" " if of.pads else ":"), of)
+            if separator == "\n" and of.kind == "lines":
+                return ObjectText(kinds, Splitter("\n"), is_spread=True)
+            tokenizer = tokenizer_of(separator.strip() or (" " if of.pads else ":"), of)
             last = fields[-1]
             if isinstance(last.type, ListType) and tokenizer.pads and last.type.separator == " ":
                 # A last list of words has all that remain.
@@ -96,7 +108,7 @@ def kept(spec: TextType) -> tuple[tuple[str, ...], Callable[[str], bool] | None]
 def _list_text(spec: ListType, of: Format, *, is_spread: bool) -> ListText:
     return ListText(
         text_type(spec.item, of, is_part=True),
-        tokenizer_of(spec.separator, of),
+        tokenizer_of("\n" if is_spread and of.kind == "lines" else spec.separator or ",", of),
         least=spec.least,
         most=spec.most,
         nulls=spec.nulls,
@@ -106,12 +118,37 @@ def _list_text(spec: ListType, of: Format, *, is_spread: bool) -> ListText:
 
 def takes_tokens(spec: ListType, of: Format) -> bool:
     """Return True if the items of a list are fields of the message: they have its delimiter between them."""
-    return of.kind in ("words", "delimited") and spec.separator == of.delimiter and not of.pads
+    if of.kind == "lines":
+        return spec.separator in ("", "\n")
+    return of.kind in ("words", "delimited") and (spec.separator or ",") == of.delimiter and not of.pads
+
+
+def lines_of(spec: FieldTypeSpec, of: Format) -> tuple[int, int | None]:
+    """Return the least and the greatest number of lines of a value in the format `lines`."""
+    match spec:
+        case TextType(_, True):
+            return 0, None
+        case IdentifierType(_, inner):
+            return lines_of(inner, of)
+        case ListType() if takes_tokens(spec, of):
+            size = lines_of(spec.item, of)[0]
+            return spec.least * size, None if spec.most is None else spec.most * size
+        case ObjectType(fields, "\n"):
+            sizes = [lines_of(field.type, of) for field in fields]
+            most = [size[1] for size in sizes]
+            return sum(size[0] for size in sizes), None if None in most else sum(filter(None, most))
+    return 1, 1
 
 
 def tokenizer_of(separator: str, of: Format) -> Tokenizer:
     """Return what divides a list or an object: with a padding, words are quoted once more."""
     return PaddedQuotes(of.quote, of.pads) if of.pads and separator == " " else Splitter(separator)
+
+
+def _word(spec: ChoiceType, of: Format) -> Word:
+    values = dict(zip(spec.words or map(str, spec.values), spec.values, strict=True))
+    spelled = {**of.spelled, **spec.spelled}
+    return SpelledWord(values, spelled) if spelled.keys() & values.keys() else Word(values=values)
 
 
 def boolean_text() -> Word:

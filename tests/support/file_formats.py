@@ -49,6 +49,8 @@ FORMATS = {
     "words": 'format = "words"',
     "quoted": 'format = "words"\nquote = "\\""',
     "delimited": 'format = "delimited"\ndelimiter = ";"',
+    "packets": 'format = "lines"\nmark = "!"\nend = "!END"',
+    "linefeeds": 'format = "lines"',
     "pairs": 'format = "pairs"\nname = "type"',
     "pairs-quoted": 'format = "pairs"\nname = "type"\nquote = "\\""',
     "pairs-first": 'format = "pairs"\ndelimiter = ";"\nassign = ": "\nname = "first"',
@@ -76,6 +78,8 @@ PAIRS = [
         for each in ("quoted", "delimited", "pairs", "pairs-quoted", "latin")
         for framing in ("lines", "nul")
     ),
+    *((framing, "packets") for framing in ("lines", "crlf")),
+    *((framing, "linefeeds") for framing in ("datagrams", "nul", "u16-little")),
     *((framing, "pairs-first") for framing in ("crlf", "datagrams")),
     *((framing, "headers") for framing in ("dot", "blank", "u32-inclusive")),
     *((framing, "json") for framing in ("lines", "json", "datagrams", "nul", "u16-little", "blank")),
@@ -97,6 +101,7 @@ USUAL = [
     ("varint", "words"),
     ("nul", "quoted"),
     ("lines", "latin"),
+    ("lines", "packets"),
     ("dot", "headers"),
     ("json", "json"),
     ("lines", "json-body"),

@@ -15,6 +15,7 @@ from schafkopf_script import Script, Step
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
 from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.grammar.packet_codec import line_types
 from kiebitz.dissectors.model import Direction, Severity
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
@@ -23,7 +24,6 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     String,
     notation,
     symbol_of,
-    terminals,
 )
 
 CLIENTS = ("Anna", "Berta", "Carl", "Dora")
@@ -150,7 +150,7 @@ def joined(*lines: str) -> bytes:
 def slips_of_fields(place: Place) -> Iterator[Broken]:
     """Yield each line of the fields is wrong, or missing."""
     flag, *body, end = lines_of(place)
-    kinds = terminals(row_of(place))
+    kinds = line_types(row_of(place))
     for number, kind in enumerate(kinds):
         before = joined(flag, *body[:number])
         title = f"{place.direction} {place.name}, line {number + 1}"

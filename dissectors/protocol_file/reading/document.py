@@ -62,6 +62,9 @@ class RowTable(Table):
     dialect: Annotated[
         Text, _about("Difference from the specification, which is noted once for each server.")
     ] = ""
+    end: Annotated[
+        Text | None, _about("Last line of its packets of lines; empty if they end with their fields.")
+    ] = None
     descriptions: Annotated[
         dict[str, str], _about("Fields of this row, and their meanings."), _kind("a table")
     ] = {}
@@ -461,7 +464,11 @@ class Document(Table, kw_only=True):
     format: Annotated[FormatKind | None, _about("How a message contains its name and fields.")] = None
     encoding: Annotated[TextEncoding, _about("Encoding of text.")] = "utf-8"
     line_end: Annotated[Text, _about("Line end of messages that Kiebitz writes.")] = "\n"
-    end: Annotated[Text, _about("Bytes after a message, or the text of a block's last line.")] = ""
+    end: Annotated[
+        Text,
+        _about("Bytes after a message, or the text of the last line of a block or of a packet of lines."),
+    ] = ""
+    mark: Annotated[Text, _about("Text before the names of packets of lines.")] = ""
     header: Annotated[
         Text,
         _about("Parts before a message: length, name, constants, fields: 'name=u8 length=u32 '0x4d58''."),

@@ -31,8 +31,8 @@ from kiebitz.dissectors.protocol_file.specification import (
 _MAX_MISPRINTS = 20
 _EMPTY_LINE = "\r\n\r\n"
 _LENIENT_IN = {
-    "surplus": ("words", "delimited"),
-    "control": ("words", "delimited"),
+    "surplus": ("words", "delimited", "lines"),
+    "control": ("words", "delimited", "lines"),
     "blanks": ("words",),
     "misprints": ("xml",),
 }
@@ -68,11 +68,12 @@ class HeadSection:
         if kind in ("lines", "block", "json", "xml") and self.kind() == "struct":
             key = "framing" if head.framing is not None else "format"
             self._source.remark((key,), 'binary messages may contain line ends: use framing = "length"')
+        ends = ("delimiter", "block", "xml")
         self._only_with(
             "framing",
             kind,
             {
-                "end": ("delimiter", "block", "xml"),
+                "end": (*ends, "lines") if self.kind() == "lines" else ends,
                 "header": ("length",),
                 "prefix": ("length",),
                 "inclusive": ("length",),
@@ -126,14 +127,15 @@ class HeadSection:
             {
                 "quote": ("words", "delimited", "pairs"),
                 "pad": ("words",),
-                "lenient": ("words", "delimited", "xml"),
+                "lenient": ("words", "delimited", "lines", "xml"),
                 "envelope": ("xml",),
                 "strict": ("xml",),
+                "mark": ("lines",),
                 "delimiter": ("delimited", "pairs"),
                 "assign": ("pairs",),
                 "name": ("pairs", "json", "xml", "struct"),
                 "fields": ("json",),
-                "spelled": ("json",),
+                "spelled": ("words", "delimited", "lines", "pairs", "json", "xml"),
                 "letters": ("json",),
             },
         )
@@ -172,7 +174,7 @@ class HeadSection:
             kind=kind,
             name="" if framing.has_name else head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),
             fields=head.fields,
-            delimiter=head.delimiter or " ",
+            delimiter=head.delimiter or ("\n" if kind == "lines" else " "),
             assign=head.assign,
             quote=head.quote,
             pads=tuple(head.pad),
@@ -182,13 +184,15 @@ class HeadSection:
             is_strict=head.strict,
             spelled=head.spelled,
             letters=head.letters,
+            mark=head.mark,
+            end=head.end,
         )
 
     def lenient(self, framing: Framing) -> Lenient:
         """Return the deviations that readers accept."""
         written = self._document.get("lenient", {})
         table = self._source.table(("lenient",), written, LenientTable) or LenientTable()
-        if table.line_ends and framing.kind != "lines":
+        if table.line_ends and (framing.kind != "lines" or self.kind() == "lines"):
             self._source.wrong(("lenient", "line_ends"), "line_ends belongs to framing = lines")
         if table.charset and self._head.encoding != "utf-8":
             self._source.wrong(("lenient", "charset"), "charset belongs to encoding = utf-8")
@@ -230,7 +234,7 @@ class HeadSection:
 
     def _check_encoding(self) -> None:
         """Report texts that the encoding lacks."""
-        for key in ("end", "line_end", "quote", "delimiter", "assign"):
+        for key in ("end", "line_end", "quote", "delimiter", "assign", "mark"):
             try:
                 getattr(self._head, key).encode(self._head.encoding)
             except UnicodeEncodeError:

@@ -18,6 +18,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     BinaryType,
     BooleanType,
     ChoiceType,
+    ChoiceValue,
     EitherType,
     FieldSpec,
     FieldTypeSpec,
@@ -80,12 +81,14 @@ _ELEMENT = re.compile(r"[^\W\d][\w.-]*(?=\s|$)")
 _WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;]+)")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _CONSTANT = re.compile(r"'([^']*)'(?![?=])")
+_CONSTANTS = {"null": None, "true": True, "false": False}
 _BASE = re.compile(
     r"\s+(?!\S+=)(?:(text|number|integer|[uif](?:8|16|32|64)|varint|text8|text16|text32|bytes8|bytes16|bytes32|(?:text|bytes):\d+)(?![^\s\]}!])"
     rf"|(?=(?:{_LIMIT})?\.\.))"
 )
 _OR = re.compile(r"\s+or\s+")
 _BAG = re.compile(r"bag\s+(?!\S+=|or\s)(?=[^\s\[\]{}<>!?])")
+_BOOLEAN_WORDS = re.compile(r"[ \t]+(?=(?:'[^']*'|[^\s|'=]+)\|)")
 _OBJECT_END = re.compile(r"[^\w\s'}]{0,3}\s*\}")
 _SIZE = re.compile(r":(\d{1,6})(?!\w)")
 _KIND = re.compile(r":([^\W\d]\w*)")
@@ -276,6 +279,10 @@ class Parser:
         self._at = found.end()
         self.names.add(name)
         optional = self._text.startswith("?=", self._at)
+        if name in self._types.names and self._text[self._at : self._at + 1].strip(" \t\n}") == "":
+            # The type's name is that of the field, too.
+            self._at = found.start()
+            return FieldSpec(name, self.type(depth), name, description=self._descriptions.get(name, ""))
         if not optional and not self._text.startswith("=", self._at):
             if self._text.startswith("?", self._at):
                 raise Mistake('an optional field is written "name?=type"', found.start(), self._at + 1)
@@ -373,7 +380,7 @@ class Parser:
         item = self.type(depth + 1)
         nulls = self._text.startswith("?", self._at)
         self._at += nulls
-        separator = self._separator("]", start) or ","
+        separator = self._separator("]", start)
         return ListType(item, separator, *self._count_of_items(), nulls=nulls)
 
     def _count_of_items(self) -> tuple[int, int | None]:
@@ -394,10 +401,14 @@ class Parser:
         self._at += 1
         fields: dict[str, FieldSpec] = {}
         while True:
+            before = self._at
             self._skip_blanks()
             at = self._at
             if at == len(self._text) or _OBJECT_END.match(self._text, at):
-                return ObjectType(tuple(fields.values()), self._separator("}", start).strip())
+                separator = self._separator("}", start).strip()
+                if not separator and "\n" in self._text[before:at]:
+                    separator = "\n"
+                return ObjectType(tuple(fields.values()), separator)
             field = self._field(depth + 1)
             if field.name in fields:
                 raise Mistake(f"a second field {field.name}", at, at + len(field.name))
@@ -442,21 +453,27 @@ class Parser:
         if found := _BAG.match(self._text, start):
             self._at = found.end()
             return self._bag(found.end())
-        values = [self._choice_word()]
+        words = [self._choice_word()]
+        values = [self._value_of(words[0])]
         quoted = self._text[start] == "'"
         while self._text.startswith("|", self._at) and _WORD.match(self._text, self._at + 1):
             self._at += 1
-            values.append(self._choice_word())
-        if len(values) > 1 or quoted:
-            if len({*values}) < len(values):
-                twice = next(value for value in values if values.count(value) > 1)
-                raise Mistake(f"{twice} occurs twice", start, self._at)
-            return ChoiceType(tuple(values))
-        word = str(values[0])
+            words.append(self._choice_word())
+            values.append(self._value_of(words[-1]))
+        if len(values) > 1 or quoted or values != words:
+            for each in (words, values):
+                kinds = [(type(value), value) for value in each]
+                if len({*kinds}) < len(each):
+                    twice = next(value for kind, value in kinds if kinds.count((kind, value)) > 1)
+                    raise Mistake(f"{twice} occurs twice", start, self._at)
+            return ChoiceType(tuple(values), () if values == words else tuple(map(str, words)))
+        word = str(words[0])
         end = self._at
         if word in ("text", "bytes") and (size := _SIZE.match(self._text, end)):
             self._at = size.end()
             return BinaryType(cast("IntegerKind", word), int(size[1]))
+        if word == "bool" and (found := _BOOLEAN_WORDS.match(self._text, end)):
+            return self._boolean(found.end())
         if self._types.parse is not None and word in self._types.names:
             try:
                 named = self._types.parse(word)
@@ -475,6 +492,28 @@ class Parser:
         if isinstance(names, ChoiceType):
             return BagType(tuple(map(str, names.values)))
         raise Mistake("a bag has the names of its kinds, such as bag wood|clay", start, self._at)
+
+    def _boolean(self, start: int) -> ChoiceType:
+        """Parse the words for true and false, as in `bool t|f`."""
+        self._at = start
+        yes = str(self._choice_word())
+        self._at += 1
+        no = str(self._choice_word())
+        if yes == no:
+            raise Mistake(f"{yes} occurs twice", start, self._at)
+        return ChoiceType((True, False), (yes, no))
+
+    def _value_of(self, word: str | int) -> ChoiceValue:
+        """Parse the value that a word of a choice stands for, as in `§=null`; by default, it is the word."""
+        if not self._text.startswith("=", self._at):
+            return word
+        self._at += 1
+        start = self._at
+        value = self._choice_word()
+        shown = self._text[start : self._at]
+        if shown in _CONSTANTS:
+            return _CONSTANTS[shown]
+        return int(shown) if _INTEGER.fullmatch(shown) else value
 
     def _choice_word(self) -> str | int:
         found = _WORD.match(self._text, self._at)

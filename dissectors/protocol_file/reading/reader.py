@@ -7,6 +7,7 @@ import pkgutil
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -38,6 +39,7 @@ from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFil
 from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections, types_of
 from kiebitz.dissectors.protocol_file.reading.head import HeadSection
 from kiebitz.dissectors.protocol_file.reading.notation import near
+from kiebitz.dissectors.protocol_file.reading.packet_rows import PacketRows
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
 from kiebitz.dissectors.protocol_file.reading.probe_sections import ProbeSections
 from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
@@ -49,6 +51,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BagType,
     BinaryType,
+    ChoiceType,
     EitherType,
     FieldSpec,
     FieldTypeSpec,
@@ -143,6 +146,7 @@ class _Reader:
         self._document = document
         self._text = text
         self._package = package
+        self._packets = PacketRows(source, Format(), "lines")
 
     def specification(self) -> Specification:
         head = self._source.table((), self._document, Document)
@@ -159,6 +163,7 @@ class _Reader:
         framing = formats.framing(self._types.parser)
         format = self._with_envelope(head, formats.format(framing))
         lenient = formats.lenient(framing)
+        self._packets = PacketRows(self._source, format, framing.kind)
         self._source.clauses = head.clauses
         messages = self._messages(head, format, framing.fields)
         self._check_codes(head, _name_type(framing, format), messages)
@@ -176,6 +181,10 @@ class _Reader:
             if name not in self._types.used:
                 self._source.remark(("types", name), f"no row uses the type {name}")
         known = {field.name for message in messages for field in message.fields} | self._types.fields
+        words = {str(word) for message in messages for word in _words_of(message)}
+        for word in head.spelled if format.kind != "json" else ():
+            if word not in words:
+                self._source.wrong_key(("spelled", word), f"no field has the word {word}{near(word, words)}")
         for name in head.descriptions:
             if name not in known:
                 self._source.remark(("descriptions", name), f"no row has the field {name}{near(name, known)}")
@@ -299,6 +308,9 @@ class _Reader:
         for field in read.fields:
             if any(field.name == other.name for other in fields):
                 self._wrong_field(path, row, field, f"the header has a field {field.name}, too")
+        lines = self._packets.check(
+            path, name, read.direction, read.fields, table.end, partial(self._wrong_field, path, row)
+        )
         described = path[:-1] if isinstance(path[-1], str) and path[-1] == "is" else path
         known = {field.name for field in (*fields, *read.fields)}
         outer = tuple(field for field in format.outer if field.name not in known)
@@ -321,12 +333,13 @@ class _Reader:
             summary=table.summary or None,
             clause=self._source.clause((*described, "clause"), table.clause),
             dialect=table.dialect or None,
+            end=table.end,
             repeats=table.repeats,
             form=self._form(described, table, read.fields, format),
             beside=tuple(table.beside),
             sizes=self._sizes((*described, "sizes"), sizes, read.fields, format),
         )
-        return message, parser.parts
+        return message, parser.parts + lines
 
     def _form(self, path: Path, table: RowTable, fields: Sequence[FieldSpec], format: Format) -> Form:
         """Return the form of the value of a key that is the message's name; it is an object by default."""
@@ -365,6 +378,11 @@ class _Reader:
                 self._wrong_field(path, row, field, problem)
         for field in fields if format.kind in ("json", "xml", "struct") else ():
             has_counts = format.kind == "json" or format.is_strict
+            if format.kind != "xml" and any(
+                isinstance(each, ChoiceType) and each.words for each in _types_in(field.type)
+            ):
+                problem = f"other words for values belong to text that is no {format.kind}"
+                self._wrong_field(path, row, field, problem)
             if any(
                 each.nulls or ((each.least or each.most) and not has_counts) for each in _lists_in(field.type)
             ):
@@ -528,6 +546,13 @@ class _Reader:
             name=table.name or None,
             same_player=table.same_player,
         )
+
+
+def _words_of(message: MessageSpec) -> Iterator[Any]:
+    """Yield the words of choices in the fields of a message."""
+    for kind in (kind for field in message.fields for kind in _types_in(field.type)):
+        if isinstance(kind, ChoiceType):
+            yield from kind.words or kind.values
 
 
 def _types_in(kind: FieldTypeSpec) -> Iterator[FieldTypeSpec]:

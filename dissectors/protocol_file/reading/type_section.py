@@ -29,7 +29,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     TextType,
 )
 
-_IN_ALL_FORMATS = {"is", "title", "descriptions", "keep"}
+_IN_ALL_FORMATS = {"is", "title", "descriptions", "keep", "spelled"}
 
 
 class TypeSection:
@@ -180,7 +180,7 @@ class TypeSection:
         return keep[1:-1]
 
     def _known_words(self, path: Path, spelled: Mapping[str, Any], kind: ChoiceType) -> None:
-        words = [value for value in kind.values if isinstance(value, str)]
+        words = kind.words or [value for value in kind.values if isinstance(value, str)]
         for word in spelled:
             if word not in words:
                 self._source.wrong_key((*path, word), f"no word {word}{near(word, words)}")

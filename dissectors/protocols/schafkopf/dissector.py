@@ -7,12 +7,11 @@ from types import MappingProxyType
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.packet_framer import PacketFramer
 from kiebitz.dissectors.identity import OTHERS, Identity
-from kiebitz.dissectors.model import DIRECTIONS, ENDINGS, Direction, Event
+from kiebitz.dissectors.model import ENDINGS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocols.schafkopf.codec import CODEC
-from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, packet_forms
+from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
 
 _ANSWERS = {
@@ -50,13 +49,6 @@ class SchafkopfPresentation(Presentation):
         return super().template(event)
 
 
-_FORMS = {direction: packet_forms(direction) for direction in DIRECTIONS}
-
-
-def _framer(direction: Direction) -> PacketFramer:
-    return PacketFramer(direction, _FORMS[direction])
-
-
 class Schafkopf(Dissector):
     """The Bavarian card game, with the short pack."""
 
@@ -74,7 +66,7 @@ SCHAFKOPF = Schafkopf(
     **assembly_of(__package__),
     grammar=GRAMMAR,
     codec=CODEC,
-    framer=_framer,
+    framer=CODEC.framer,
     presentation=SchafkopfPresentation(GRAMMAR, __package__),
     identity=Identity(
         GRAMMAR,

@@ -22,14 +22,12 @@ from kiebitz.dissectors.grammar.field_type import (
     Mismatch,
     Rename,
 )
-from kiebitz.dissectors.grammar.fields import ListText, PartsText, Text, Word, token_types
+from kiebitz.dissectors.grammar.fields import ListText, PartsText, Text, Word
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, Wrong
-from kiebitz.dissectors.grammar.packet_framer import Counted, PacketForms
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.grammar.table_file import grammar_from
 from kiebitz.dissectors.grammar.tokens import Splitter, Token
-from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 
 NAME = IdentifierKind("name", of_player=True)
@@ -336,35 +334,3 @@ def notation(row: MessageType) -> str:
     """Return a row's Paket in the specification's notation, such as `"!ID" Integer "!END"`."""
     end = [] if row.name == "MODEL" else [f'"{END}"']
     return " ".join([f'"!{row.name}"', *(symbol_of(field.type) for field in row.fields), *end])
-
-
-def terminals(row: MessageType) -> list[FieldType]:
-    """Return the types of the lines after a row's flag."""
-    return [line for field in row.fields for line in token_types(field.type)]
-
-
-def packet_forms(direction: Direction) -> PacketForms:
-    """Return the lines of the Pakete that are sent in a direction."""
-    names = GRAMMAR.names(direction)
-    rows = {name: GRAMMAR.rows_named(direction, name) for name in names}
-    models = [terminals(row) for row in GRAMMAR.rows if row.name == "MODEL"]
-    lines = (frozenset().union(*map(_spellings, kinds)) for kinds in zip(*models, strict=True))
-    return PacketForms(
-        mark=b"!",
-        end=END.encode(),
-        texts={f"!{name}".encode(): max(map(_text_lines, rows[name])) for name in names},
-        counted={b"!MODEL": Counted((*lines,), period=2)},
-    )
-
-
-def _spellings(kind: FieldType) -> frozenset[bytes]:
-    """Return the encodings of the words of a line."""
-    return frozenset(
-        spelt for word in kind.words for spelt in (EMPTY_SPELLINGS if word == EMPTY else (word.encode(),))
-    )
-
-
-def _text_lines(row: MessageType) -> int:
-    """Return the number of lines, from the first on, that may be any text."""
-    lines = terminals(row)
-    return len(lines) if any(isinstance(line, String) for line in lines) else 0

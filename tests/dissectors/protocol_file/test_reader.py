@@ -125,6 +125,11 @@ TYPES = {
         (FieldSpec("x", TextType(), "text"), FieldSpec("y", TextType(), "text")), "/"
     ),
     "[{x=integer};]": ListType(ObjectType((FieldSpec("x", NumberType(), "integer"),)), ";"),
+    "bool t|f": ChoiceType((True, False), ("t", "f")),
+    "§=null|1=2|'a b'=yes|no": ChoiceType((None, 2, "yes", "no"), ("§", "1", "a b", "no")),
+    "{x=integer y=text\n}": ObjectType(
+        (FieldSpec("x", NumberType(), "integer"), FieldSpec("y", TextType(), "text")), "\n"
+    ),
     "id": IdentifierType("id"),
     "id:game": IdentifierType("game"),
     "id u16": IdentifierType("id", BinaryType("u16")),
@@ -364,7 +369,7 @@ MISTAKES = {
         'format = "xml"\n[lenient]\nsurplus = true',
         "3:11",
         "true",
-        'format = "words" or "delimited"',
+        'format = "words", "delimited" or "lines"',
     ),
     "long quote": ('quote = "<<"', "1:9", '"<<"', "quote must be one character"),
     "same signs": (
@@ -435,6 +440,82 @@ MISTAKES = {
     "name": ('[messages]\n" A" = "c:"\n', "2:1", '" A"', "with no blanks around them"),
     "rest": ('[messages]\nA = "s: a=rest b=text"\n', "2:9", "a", "it must be the last field"),
     "list to the end": ('[messages]\nA = "s: a=[text ] b=text"\n', "2:9", "a", "it must be the last field"),
+    # Packets of lines, and other words for values.
+    "values twice": ('[types]\na = "x=1|y=1"\n', "2:6", "x=1|y=1", "1 occurs twice"),
+    "words in JSON": (
+        'format = "json"\nname = "t"\n[messages]\nA = "s: a=bool t|f"\n',
+        "4:9",
+        "a",
+        "other words for values belong to text that is no json",
+    ),
+    "spelled in text": (
+        '[spelled]\nred = ["rot"]\n[messages]\nA = "s: a=rde|blue"\n',
+        "2:1",
+        "red",
+        "no field has the word red: did you mean rde?",
+    ),
+    "mark": ('mark = "!"\n[messages]\nA = "s:"\n', "1:1", "mark", "mark belongs to format"),
+    "own end": ('[messages]\nA = { is = "s:", end = "E" }\n', "2:18", "end", "end belongs to format = lines"),
+    "end of datagrams": (
+        'format = "lines"\ntransport = "udp"\nend = "E"\n[messages]\nA = "s:"\n',
+        "3:1",
+        "end",
+        'end belongs to framing = "delimiter", "block", "xml" or "lines", not to datagrams',
+    ),
+    "any number of lines": (
+        'format = "lines"\n[messages]\nA = "s: a=text b=[text]..3"\n',
+        "3:16",
+        "b",
+        "b has any number of lines: this needs a last line, end",
+    ),
+    "other numbers of lines": (
+        'format = "lines"\n[messages]\nA = ["s: a=text", "s: a=text b=text"]\n',
+        "3:19",
+        '"s: a=text b=text"',
+        "rows of A have different numbers of lines",
+    ),
+    "other ends": (
+        'format = "lines"\nend = "."\n[messages]\nA = ["s: a=text", { is = "c:", end = "" }]\n',
+        "4:26",
+        '"c:"',
+        'all rows of A have the same end, and another has "."',
+    ),
+    "name is end": (
+        'format = "lines"\nend = "."\n[messages]\n"." = "c:"\n',
+        "4:1",
+        '"."',
+        ". is the last line of its packets",
+    ),
+    "two open lists": (
+        'format = "lines"\nend = "."\n[messages]\nA = "s: a=[text] b=[text]"\n',
+        "4:18",
+        "b",
+        "the field before it takes all lines that remain",
+    ),
+    "lines in a line": (
+        'format = "lines"\nend = "."\n[messages]\nA = "s: a=[{x=text y=text\\n},]"\n',
+        "4:9",
+        "a",
+        "lines cannot be within a line",
+    ),
+    "open items": (
+        'format = "lines"\nend = "."\n[messages]\nA = "s: a=[[text\\n]\\n]"\n',
+        "4:9",
+        "a",
+        "an item of several lines has a fixed number of them",
+    ),
+    "optional lines": (
+        'format = "lines"\nend = "."\n[messages]\nA = "s: a={x=text y?=text\\n}"\n',
+        "4:9",
+        "a",
+        "a value of several lines has a fixed number of them",
+    ),
+    "too many lines": (
+        'format = "lines"\nend = "."\n[messages]\nA = "s: a=[[text\\n]999\\n]999"\n',
+        "4:9",
+        "a",
+        "more than 500 lines",
+    ),
     # Codes.
     "code": ('[codes]\nB = 1\n[messages]\nA = "c:"\n', "2:1", "B", "no message B"),
     "large code": (

@@ -23,6 +23,7 @@ from schafkopf_broken import (
 )
 from strength import a_few, every, times
 
+from kiebitz.dissectors.grammar.packet_codec import line_types
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import (
     DIRECTIONS,
@@ -37,7 +38,7 @@ from kiebitz.dissectors.model import (
     Stream,
 )
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, String, terminals
+from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, String
 
 ANNA = 1
 """The number of Anna's stream."""
@@ -185,7 +186,7 @@ ENDS = [(place, reason) for place in (*PLACES, *MODELS) for reason in ("closed",
 def expected_next(place: Place, complete: list[str]) -> str:
     if not complete:
         return ANY_FLAG
-    kinds = terminals(row_of(place))
+    kinds = line_types(row_of(place))
     return kinds[len(complete) - 1].title if len(complete) <= len(kinds) else END
 
 
@@ -317,7 +318,7 @@ def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
         if (step.client, step.direction) == ("Anna", place.direction)
     )
     flag = following.splitlines()[0]
-    kinds = terminals(row_of(place))
+    kinds = line_types(row_of(place))
     for cut in places_in(data):
         kept = data[:cut]
         heard = hear(place, kept, ("Anna",))
@@ -346,7 +347,7 @@ def test_a_message_that_breaks_off_before_the_next_one(place: Place) -> None:
         if whole_lines:
             assert (violation.offset - heard.start, violation.length) == (cut, 0)
             rows = GRAMMAR.rows_named(place.direction, row_of(place).name)
-            if number in [len(terminals(row)) for row in rows]:
+            if number in [len(line_types(row)) for row in rows]:
                 assert (violation.code, violation.expected) == ("missing-end", END)
             else:
                 assert (violation.code, violation.expected) == ("missing-field", kinds[number].title)
