@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -12,7 +13,7 @@ from kiebitz.dissectors.drafting.binary import layouts
 from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.format_choice import FormatChoice
 from kiebitz.dissectors.drafting.formats import choose_format
-from kiebitz.dissectors.drafting.framing import Choice, choose_framing, content, entropy
+from kiebitz.dissectors.drafting.framing import Choice, choose_framing, content, entropy, in_websocket
 from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifiers
 from kiebitz.dissectors.drafting.message_names import known_names, values_in
 from kiebitz.dissectors.drafting.observation import observed
@@ -117,6 +118,8 @@ def draft(
     _refuse_unreadable(segments, source)
     on_progress(1, _STEPS)
     choice = choose_framing(segments, conversations[0].transport)
+    contents_of = (content(choice.framing, message.data) for message in choice.messages)
+    _refuse_random(contents_of if choice.left_over == 0 else (each.data for each in segments), source)
     if not choice.messages:
         total = sum(len(segment.data) for segment in segments)
         seen = observed(segments, choice, ())
@@ -171,7 +174,9 @@ def draft(
     described = accepted / len(choice.messages)
     total = sum(len(message.data) for message in choice.messages) + choice.left_over
     shares = described, size / max(1, total)
-    contents.shortfall, seen = _shortfall(segments, choice, messages, shares)
+    contents.shortfall, seen = _shortfall(
+        segments, choice, messages, shares, () if form.has_codes else values_in(messages)
+    )
     result = Draft(
         text=text_of(contents),
         contents=contents,
@@ -186,7 +191,11 @@ def draft(
 
 
 def _shortfall(
-    segments: Sequence[Segment], choice: Choice, messages: Sequence[Message], shares: tuple[float, float]
+    segments: Sequence[Segment],
+    choice: Choice,
+    messages: Sequence[Message],
+    shares: tuple[float, float],
+    odd: Collection[str],
 ) -> tuple[str, str]:
     """Return why a draft is wrong and what its traffic looks like; two empty texts if it is right.
 
@@ -195,6 +204,7 @@ def _shortfall(
         choice: Its framing, with all frames.
         messages: The frames with a name.
         shares: Shares of the messages and of the bytes that the draft dissects.
+        odd: Names that are rather values.
     """
     if min(shares) < _WANTED or choice.fit < _LEAST_FIT:
         missed = {message.order for message in choice.messages} - {message.order for message in messages}
@@ -202,10 +212,9 @@ def _shortfall(
             f"it dissects {shares[0]:.1%} of the messages and {shares[1]:.1%} of the bytes of its traffic,"
             f" and {choice.fit:.0%} of the senders' pauses are at the end of a message"
         ), observed(segments, choice, [message for message in choice.messages if message.order in missed])
-    odd = values_in(messages)
     number = sum(message.name in odd for message in messages)
     if number > _MOST_ODD * len(messages):
-        words = " and ".join(repr(printable(name)) for name in odd[:2])
+        words = " and ".join(repr(printable(name)) for name in islice(odd, 2))
         return (
             f"{number:,} of {len(messages):,} messages begin with a value instead of a name"
         ), f"the first words of messages differ in their digits only, such as {words}"
@@ -219,12 +228,14 @@ def _refuse_unreadable(segments: Sequence[Segment], source: str) -> None:
     )
     if heads and heads.most_common(1)[0][1] >= 0.5 * len(segments):
         raise DraftingError(f"{source}: this traffic cannot be read: {heads.most_common(1)[0][0]}")
-    if any(_HTTP.match(segment.data) for segment in segments if segment.direction == "c2s"):
-        what = "WebSocket" if any(b"pgrade: websocket" in s.data[:4000] for s in segments) else "HTTP"
-        raise DraftingError(
-            f"{source}: this is {what} traffic, for which no protocol file can be drafted yet"
-        )
-    sample = b"".join(segment.data[:65536] for segment in segments[:200])[: 1 << 20]
+    is_http = any(_HTTP.match(segment.data) for segment in segments if segment.direction == "c2s")
+    if is_http and not in_websocket(segments):
+        raise DraftingError(f"{source}: this is HTTP traffic, which no protocol file describes")
+
+
+def _refuse_random(pieces: Iterable[bytes], source: str) -> None:
+    """Raise DraftingError for bytes that are distributed at random."""
+    sample = b"".join(piece[:65536] for piece in islice(pieces, 5000))[: 1 << 20]
     if len(sample) >= 4096 and entropy(sample) > 7.8:
         raise DraftingError(
             f"{source}: this traffic is probably encrypted or compressed: its bytes are distributed at random"
@@ -237,6 +248,8 @@ def _named(messages: Sequence[Message], framing: Framing, form: FormatChoice) ->
         parsed = form.parse(content(framing, message.data))
         if parsed is not None:
             message.name, message.values = parsed
+            if form.format.fields:
+                message.same = repr(message.values).encode("utf-8", "replace")
     known = known_names(message for message in messages if message.name)
     found = [message for message in messages if (message.direction, message.name) in known]
     if form.has_codes:

@@ -159,7 +159,9 @@ class TypeInference:
     def _are_players(self, counts: Counter[str]) -> bool:
         known = sum(number for word, number in counts.items() if word in self._players)
         several = sum(word in self._players for word in counts)
-        return known >= 0.4 * counts.total() and several >= min(2, len(self._players)) and several > 0
+        if several and several == len(counts):
+            return all(len(word) > 1 for word in counts)
+        return known >= 0.4 * counts.total() and several >= 2
 
     def _number_in_text(self, counts: Counter[str]) -> str | None:
         if all(map(INTEGER.fullmatch, counts)):

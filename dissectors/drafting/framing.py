@@ -10,7 +10,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import cast
 
@@ -25,6 +25,10 @@ from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.framers import framer_of
 from kiebitz.dissectors.protocol_file.header import Header
 from kiebitz.dissectors.protocol_file.specification import ByteOrder, Format, FormatKind, Framing, Inclusive
+from kiebitz.dissectors.websocket.codec import is_message
+from kiebitz.dissectors.websocket.frames import is_plain, plain_payload
+from kiebitz.dissectors.websocket.handshake import MAX_HEAD, read_head
+from kiebitz.dissectors.websocket.violations import NO_HANDSHAKE, NO_UPGRADE
 
 _PREFIX_SIZES: dict[str, int] = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 
@@ -33,6 +37,8 @@ _SAMPLE = 4 << 20
 
 _WANTED = 0.9
 """Least share of turns at which frames end for a framing that fits."""
+
+_UPGRADE = re.compile(rb"upgrade:[ \t]*websocket", re.IGNORECASE)
 
 _BLANK = re.compile(rb"\s*")
 TAG = re.compile(rb"\s*(?:<\?[^>]{0,200}\?>\s*)?<([A-Za-z_][\w:.-]{0,40})[^<>]{0,500}>")
@@ -63,6 +69,8 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
     """Return the framing that fits best."""
     if transport == "udp":
         return _choice(segments, Framing(kind="datagrams"), "each datagram is a message")
+    if found := in_websocket(segments):
+        return _choice(found, Framing(kind="websocket"), "each message of WebSocket is one")
     sample = _sample(segments)
     framing = _text_framing(sample) if is_text(sample) else None
     if framing is None or _fit(sample, framing)[0] < _WANTED:
@@ -76,16 +84,41 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
     return _choice(segments, framing, "")
 
 
+def in_websocket(segments: Iterable[Segment]) -> list[Segment]:
+    """Return the segments of connections in which a client asks for WebSocket."""
+    found = {
+        each.conversation
+        for each in segments
+        if each.direction == "c2s" and _UPGRADE.search(each.data, 0, MAX_HEAD)
+    }
+    return [each for each in segments if each.conversation in found]
+
+
 def frames_of(framing: Framing, segment: Segment) -> Iterator[Frame]:
     """Yield the complete frames of a segment."""
     framer = framer_of(framing, "udp" if framing.kind == "datagrams" else "tcp")(segment.direction)
     for frame in (*framer.feed(0, segment.data), *framer.eof()):
-        if frame.cut is None and (framing.kind != "length" or _header_end(framing, frame.data) is not None):
+        if frame.cut is None and _is_fitting(framing, frame):
             yield frame
 
 
+def _is_fitting(framing: Framing, frame: Frame) -> bool:
+    """Return True if a frame agrees with its header; of WebSocket, the head of HTTP is one, too."""
+    if framing.kind == "length":
+        return _header_end(framing, frame.data) is not None
+    if framing.kind != "websocket":
+        return True
+    if is_plain(frame.data):
+        return all(
+            violation.code not in (NO_HANDSHAKE.code, NO_UPGRADE.code) for violation in frame.violations
+        )
+    return read_head(frame.data) is not None
+
+
 def content(framing: Framing, frame: bytes) -> bytes:
-    """Return a frame without its line end, delimiter, or length prefix."""
+    """Return a frame without its line end, delimiter, or header."""
+    if framing.kind == "websocket":
+        return plain_payload(frame)[1]
     start, end = _envelope(framing).body(frame)
     if framing.kind == "length":
         start = _header_end(framing, frame) or 0
@@ -119,6 +152,8 @@ def _choice(segments: Sequence[Segment], framing: Framing, evidence: str) -> Cho
         hits += _count_hits(framing, segment, frames)
         turns += len(segment.turns)
         for frame in frames:
+            if framing.kind == "websocket" and not is_message(frame.data):
+                continue
             piece = min(bisect_left(segment.ends, frame.offset + frame.size), len(segment.ends) - 1)
             messages.append(
                 Message(segment.conversation, segment.direction, segment.times[piece], frame.data)
@@ -298,7 +333,10 @@ def _delimiter(segments: Sequence[Segment], end: bytes) -> Framing:
 
 
 def _prefixed(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing]]:
-    """Yield the fitting length prefixes with their scores."""
+    """Yield the fitting length prefixes, and WebSocket in mid-stream, with their scores."""
+    messages = Framing(kind="websocket")
+    if (fit := _fit(segments, messages)[0]) >= _WANTED:
+        yield fit, messages
     for prefix in ("u32", "u16", "u8", "u64", "varint"):
         orders = ("big",) if prefix in ("u8", "varint") else ("big", "little")
         for order in orders:

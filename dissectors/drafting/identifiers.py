@@ -31,6 +31,9 @@ _EARLY = 6
 _MAX_PATHS = 60
 _MAX_VALUES = 20_000
 _NAME_HINT = re.compile(r"name|user|nick|player|spieler|login|who", re.IGNORECASE)
+_OTHER_NAME = re.compile(r"room|game|lobby|table|match|group|spiel(?!er)|raum|board|map", re.IGNORECASE)
+"""Beginnings of keys of names that are no player's."""
+
 _LOGIN_HINT = re.compile(
     r"name|user|nick|login|logi|join|register|hello|connect|auth|enter|player", re.IGNORECASE
 )
@@ -42,6 +45,15 @@ _PLAYER_KEY = re.compile(
     r"|who|turn|ziel|next|current|.*(player|client|user)_?(id|number|nr)?|id)",
     re.IGNORECASE,
 )
+_PLAYER_NAME = re.compile(r"((player|client|user|nick)[ _-]?)?name|nick|player|user|spieler", re.IGNORECASE)
+
+_PERSON_KEY = re.compile(
+    r"(player|client|user|seat|spieler|mitspieler|owner|eigent[uü]e?mer|sender|receiver|absender|winner|sieger|who)"
+    r"([ _-]?(id|number|nr))?",
+    re.IGNORECASE,
+)
+"""Keys of a player's number even if there is only one value."""
+
 _PLAYER_ID = re.compile(r"(player|client|user)[ _-]?(id|number|nr)", re.IGNORECASE)
 _GAME_KEY = re.compile(
     r"(game|lobby|room|table|match|group|session|round|trade|offer|handel)[ _-]?(id|number|nr|no|token)",
@@ -147,6 +159,8 @@ def find_identifiers(messages: Sequence[Message], tables: Sequence[str], has_key
     found = Identifiers(set(), {}, set(), [], [], [], {}, {})
     _find_tokens(messages, places, found)
     _find_players(places, heard, found)
+    if not found.players:
+        found.players = _names_in_records(messages)
     _find_named(messages, tables, places, found)
     if not found.numbers:
         _find_given(places, tables, found)
@@ -301,11 +315,29 @@ def _find_players(places: Mapping[Place, _Values], heard: set[Scalar], found: Id
     found.players = {name for name in sorted(found.players)[:MAX_PLAYERS] if name}
 
 
+def _names_in_records(messages: Iterable[Message]) -> set[str]:
+    """Return the names that a server sends beside numbers, if no client sends a name."""
+    names: dict[str, set[Scalar]] = defaultdict(set)
+    for message in messages:
+        if message.direction == "s2c":
+            for _, scalars in _records(message.values):
+                found = [value for key, value in scalars if _PLAYER_NAME.fullmatch(key)]
+                numbers = [
+                    value for key, value in scalars if _PLAYER_KEY.fullmatch(key) and _is_number(value)
+                ]
+                if len(found) == 1 and isinstance(found[0], str) and numbers:
+                    names[found[0]].add(numbers[0])
+    is_usual = len(names) > 1 and all(len(numbers) == 1 for numbers in names.values())
+    return {*sorted(name for name in names if name)[:MAX_PLAYERS]} if is_usual else set()
+
+
 def _login_score(place: Place, values: _Values, heard: set[Scalar]) -> float:
     """Return how likely a client's value is its player's name; 0 if it is not."""
     # The last one is accepted.
     first = values.last_values
     texts = {value for value in first.values() if isinstance(value, str) and _is_name(value)}
+    if _OTHER_NAME.match(_key(place)):
+        return 0.0
     hint = bool(_NAME_HINT.search(_key(place))) + 0.5 * bool(_LOGIN_HINT.search(place[1]))
     # A player may connect several times.
     if len(texts) < (0.4 if hint else 0.6) * len(first) or not texts or len(place[2]) > 3:
@@ -436,7 +468,8 @@ def _find_given(places: Mapping[Place, _Values], tables: Sequence[str], found: I
         if len(first) < 2 or len(numbers) < max(2, 0.8 * len(first)) or not values.is_stable:
             continue
         early = sum(rank <= _EARLY for rank in values.ranks.values()) / len(first)
-        hint = bool(_GIVEN_HINT.search(_key(place))) + bool(_GIVEN_HINT.search(place[1]))
+        is_given = _GIVEN_HINT.search(_key(place)) or _PERSON_KEY.fullmatch(_key(place))
+        hint = bool(is_given) + bool(_GIVEN_HINT.search(place[1]))
         if early < 0.5 or not hint or values.counts.total() > 2 * len(first):
             continue
         scored.append((len(first) * early * hint, place))
@@ -465,7 +498,8 @@ def _spread_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Iden
             same = _key(place) in keys
             same = same or _PLAYER_ID.fullmatch(_key(place)) is not None
             is_player = same or _PLAYER_KEY.fullmatch(_key(place)) is not None
-            if is_player and (same or len(values.counts) >= 2):
+            is_person = _PERSON_KEY.fullmatch(_key(place)) is not None
+            if (is_player and (same or len(values.counts) >= 2)) or is_person:
                 found.types[place] = "id"
         elif len(numbers) >= 3 and not others and len(values.counts) >= 3:
             found.types[place] = "id"

@@ -121,10 +121,26 @@ def _key_paths(found: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
 
 
 def _body(objects: Sequence[Mapping[str, Any]], path: tuple[str, ...]) -> str:
-    """Return the key of the object that has all fields, or an empty text."""
+    """Return the key of the object that has all fields, or an empty text.
+
+    Beside it and the name may be numbers that count the messages, and values that are always the same.
+    """
     others = Counter(key for found in objects for key in found if key != path[0])
-    if len(others) != 1:
+    bodies = [
+        key
+        for key, number in others.items()
+        if number >= 0.5 * len(objects)
+        and all(isinstance(found.get(key, {}) or {}, dict) for found in objects)
+    ]
+    if len(bodies) != 1 or any(not _is_around(objects, key) for key in others if key != bodies[0]):
         return ""
-    ((key, number),) = others.items()
-    are_objects = all(isinstance(found.get(key, {}) or {}, dict) for found in objects)
-    return key if are_objects and number >= 0.5 * len(objects) else ""
+    return bodies[0]
+
+
+def _is_around(objects: Sequence[Mapping[str, Any]], key: str) -> bool:
+    """Return True if a value is always the same, or a number that only counts messages."""
+    values = [found.get(key) for found in objects]
+    if not all(isinstance(value, str | int) for value in values):
+        return False
+    kinds = len({*values})
+    return kinds == 1 or (all(isinstance(value, int) for value in values) and kinds >= 0.7 * len(values))

@@ -32,6 +32,9 @@ _ANSWER_NS = 5_000_000_000
 _NEAR = 4
 """Number of messages of the other side among which an answer is looked for."""
 
+_LEAST_REACTIONS = 3
+"""Number of pairs below which two messages without a likeness are no pair."""
+
 _MAX_ANSWERED = 4
 """Number of messages from which an answer is a general confirmation."""
 
@@ -122,7 +125,7 @@ class _BroadcastSearch:
         self._own[message.name] += former is None or (
             follows_client and message.ts_ns - former.ts_ns < _REPLY_NS
         )
-        key = self._tables[message.conversation], message.name, message.data
+        key = self._tables[message.conversation], message.name, message.same or message.data
         copies = self._current.get(key)
         is_second = copies is not None and message.conversation in copies.conversations
         if copies is None or is_second or message.ts_ns - copies.start > _WINDOW_NS:
@@ -223,6 +226,8 @@ class _Pair(msgspec.Struct):
     echoes: int = 0
     quick: int = 0
     first: int = 0
+    repeats: int = 0
+    """Number of answers at once that contain all values of what they answer."""
 
 
 def find_answers(
@@ -280,12 +285,20 @@ class _AnswerSearch:
     def _is_followed(self, asked: Kind, answer: Kind) -> bool:
         return self.pairs[asked, answer].followed >= 0.7 * self.counts[asked]
 
+    def _is_repetition(self, asked: Kind, answer: Kind) -> bool:
+        """Return True if the server repeats the values of nearly all messages of a client at once."""
+        repeats = self.pairs[asked, answer].repeats
+        is_enough = repeats >= _LEAST_REACTIONS or (repeats > 0 and asked[1] == answer[1])
+        return asked[0] == "c2s" and is_enough and repeats >= 0.9 * self.counts[asked]
+
     def _is_direct(self, asked: Kind, answer: Kind) -> bool:
         return asked[0] == "c2s" and answer[1] not in self._broadcasts and self._is_followed(asked, answer)
 
     def is_stronger(self, asked: Kind, answer: Kind) -> bool:
         """Return True if the pair is likely, and not rather the other way round."""
         score, opposite = self.scores[asked, answer], self.scores.get((answer, asked), 0.0)
+        if self._is_repetition(asked, answer):
+            return True
         if score < 1.0 or opposite > 1.5 * score:
             return False
         return opposite <= 0.67 * score or self._first[asked] <= self._first[answer]
@@ -296,6 +309,11 @@ class _AnswerSearch:
         likeness = name_likeness(asked[1], answer[1])
         echoes = pair.echoes / max(1, pair.preceded)
         if _GENERAL.fullmatch(answer[1]):
+            return False
+        if self._is_repetition(asked, answer):
+            return True
+        if answer[0] == "c2s" and pair.followed < _LEAST_REACTIONS and likeness < 0.5:
+            # A client acts after some message in any case.
             return False
         is_copied = answer[0] == "s2c" and answer[1] in self._broadcasts
         if is_copied and (asked in self._replied or likeness < 0.6 or asked[1] == answer[1]):
@@ -359,7 +377,8 @@ def _count_pairs(
         kind = message.direction, message.name
         asked = recent[OPPOSITE[message.direction]]
         seen: set[str] = set()
-        values = {value for _, value in leaves(message.values) if _is_telling(value)}
+        all_values = {value for _, value in leaves(message.values)}
+        values = {value for value in all_values if _is_telling(value)}
         for rank, former in enumerate(reversed(asked)):
             if former.name in seen or message.ts_ns - former.ts_ns > _ANSWER_NS:
                 continue
@@ -367,7 +386,10 @@ def _count_pairs(
             pair = pairs[(former.direction, former.name), kind]
             pair.preceded += 1
             pair.nearest += rank == 0
-            pair.first += rank == 0 and former is previous
+            if rank == 0 and former is previous:
+                pair.first += 1
+                asked_for = {value for _, value in leaves(former.values)}
+                pair.repeats += asked_for <= all_values and (bool(asked_for) or former.name == message.name)
             pair.quick += message.ts_ns - former.ts_ns < 100_000_000
             if message.name not in answered[former.order]:
                 answered[former.order].add(message.name)
@@ -407,6 +429,8 @@ def _score(
         # Copies for others follow none of their messages.
         preceded, nearest = min(1.0, 2 * preceded), min(1.0, 2 * nearest)
     score = 0.5 * nearest + 0.4 * preceded + 0.5 * beyond + 0.6 * likeness + 0.5 * echoes
+    if asked[0] == "c2s":
+        score += 0.3 * pair.first / max(1, pair.preceded)
     return score * (0.7 + 0.3 * pair.quick / max(1, pair.preceded)) if preceded > 0.05 else 0.0
 
 
@@ -447,17 +471,17 @@ def find_heartbeat_answers(messages: Sequence[Message], heartbeats: set[Kind]) -
     counts: Counter[Kind] = Counter()
     pairs: Counter[tuple[Kind, Kind]] = Counter()
     for own in by_conversation(messages).values():
-        pending: dict[Kind, bool] = {}
+        answered: dict[Kind, set[Kind]] = {}
         for message in own:
             kind = message.direction, message.name
             if kind not in heartbeats:
                 continue
             counts[kind] += 1
-            for other in pending:
-                if other[0] != kind[0] and pending[other]:
+            for other, kinds in answered.items():
+                if other[0] != kind[0] and kind not in kinds:
                     pairs[other, kind] += 1
-                    pending[other] = False
-            pending[kind] = True
+                    kinds.add(kind)
+            answered[kind] = set()
     first: dict[Kind, int] = {}
     for message in messages:
         first.setdefault((message.direction, message.name), message.order)

@@ -69,7 +69,8 @@ class Segment(msgspec.Struct):
 class Message(msgspec.Struct, gc=False):
     """A message: `values` has the fields by name, or by position in formats without names.
 
-    `order` is its position among all messages, by time.
+    `order` is its position among all messages, by time. Its copies for others have equal bytes, or equal
+    bytes `same` if something around its fields counts messages.
     """
 
     conversation: int
@@ -79,6 +80,7 @@ class Message(msgspec.Struct, gc=False):
     name: str = ""
     values: dict[str, Any] = {}
     order: int = 0
+    same: bytes = b""
 
 
 def segments_of(conversations: Iterable[Conversation]) -> list[Segment]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.drafting.draft import Draft
 from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.traffic import Conversation, segments_of
-from kiebitz.dissectors.grammar.grammar import Field, MessageType
+from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.services.drafting import draft_from, read_traffic
 
 Kind = tuple[str, str]
@@ -71,21 +73,8 @@ def compare(draft: Draft, conversations: Sequence[Conversation], dissector: Diss
         "names": Share(len(found), len(truth), len({(r.direction, r.name) for r in draft.rows}))
     }
     result["fields"] = _sum(_fields(truth[kind], rows[kind]) for kind in found)
-    result["identifiers"] = _sum(_identifiers(types[kind], truth[kind], rows[kind]) for kind in found)
-    pairs = {
-        (kind, asked)
-        for kind in truth
-        for each in types[kind]
-        for asked in each.answers
-        if any(other[1] == asked and other[0] != kind[0] for other in truth)
-    }
-    opposite = {"c2s": "s2c", "s2c": "c2s"}
-    drafted = {
-        (kind, names.get((opposite[kind[0]], asked), asked))
-        for kind, own in rows.items()
-        for row in own
-        for asked in row.answers
-    }
+    result["players"] = _sum(_players(types[kind], truth[kind], rows[kind], draft) for kind in found)
+    pairs, drafted = _pairs(draft, dissector, names)
     result["answers"] = Share(len(pairs & drafted), len(pairs), len(drafted))
     for flag in ("broadcast", "heartbeat"):
         expected = {kind for kind in found if any(getattr(each, flag) for each in types[kind])}
@@ -111,23 +100,7 @@ def details(draft: Draft, conversations: Sequence[Conversation], dissector: Diss
     lines = [f"names missing: {sorted({*truth} - found)}"]
     extra = {(r.direction, r.name) for r in draft.rows} - names.keys()
     lines.append(f"names extra: {sorted(extra)}")
-    opposite = {"c2s": "s2c", "s2c": "c2s"}
-    expected = {
-        (each.direction, each.name, asked)
-        for each in dissector.grammar.rows
-        if (each.direction, each.name) in truth
-        for asked in each.answers
-        if (opposite[each.direction], asked) in truth
-    }
-    drafted = {
-        (
-            row.direction,
-            names.get((row.direction, row.name), row.name),
-            names.get((opposite[row.direction], asked), asked),
-        )
-        for row in draft.rows
-        for asked in row.answers
-    }
+    expected, drafted = _pairs(draft, dissector, names)
     lines.append(f"answers missing: {sorted(expected - drafted)}")
     lines.append(f"answers extra: {sorted(drafted - expected)}")
     for flag in ("broadcast", "heartbeat"):
@@ -150,6 +123,46 @@ def details(draft: Draft, conversations: Sequence[Conversation], dissector: Diss
     return lines
 
 
+def _pairs(
+    draft: Draft, dissector: Dissector, names: Mapping[Kind, str]
+) -> tuple[set[tuple[Kind, str]], set[tuple[Kind, str]]]:
+    """Return the pairs of an answer and its question that occur by the grammar, and those of the draft.
+
+    Of a message to all for which the grammar names no question, no pair is right or wrong: some grammars
+    list the copies that follow a request as its answers, and others do not.
+    """
+    answers: dict[Kind, set[str]] = defaultdict(set)
+    broadcasts: set[Kind] = set()
+    for each in dissector.grammar.rows:
+        answers[each.direction, each.name].update(each.answers)
+        if each.broadcast:
+            broadcasts.add((each.direction, each.name))
+    expected: set[tuple[Kind, str]] = set()
+    open_requests: dict[tuple[int, Direction], list[str]] = defaultdict(list)
+    for message in sorted((m for row in draft.rows for m in row.messages), key=lambda m: m.order):
+        decoded = dissector.codec.decode(message.data, message.direction)
+        if decoded.row is None or not decoded.valid:
+            continue
+        kind = message.direction, decoded.row.name
+        asked = open_requests[message.conversation, OPPOSITE[message.direction]]
+        found = next((name for name in asked if name in answers[kind]), None)
+        if found is not None:
+            asked.remove(found)
+            expected.add((kind, found))
+        open_requests[message.conversation, message.direction].append(decoded.row.name)
+    drafted = {
+        ((row.direction, names.get((row.direction, row.name), row.name)), names.get(other, asked))
+        for row in draft.rows
+        for asked in row.answers
+        for other in [(OPPOSITE[row.direction], asked)]
+    }
+    possible = {pair for pair in drafted if pair[1] in answers[pair[0]]}
+    silent = {kind for kind in broadcasts if not answers[kind]}
+    return expected, {
+        pair for pair in drafted if pair in expected or (pair not in possible and pair[0] not in silent)
+    }
+
+
 def _sum(shares: Iterable[Share]) -> Share:
     total = Share(0, 0, 0)
     for share in shares:
@@ -164,7 +177,12 @@ def _valid_messages(conversations: Sequence[Conversation], dissector: Dissector)
         framer = dissector.framer(segment.direction)
         for frame in framer.feed(0, segment.data):
             decoded = dissector.codec.decode(frame.data, segment.direction) if frame.cut is None else None
-            if decoded is not None and decoded.valid and decoded.row is not None:
+            if (
+                decoded is not None
+                and decoded.valid
+                and decoded.row is not None
+                and decoded.row not in dissector.grammar.transport_rows
+            ):
                 found[segment.direction, decoded.row.name].update(decoded.fields.keys())
     return found
 
@@ -190,22 +208,20 @@ def _fields(truth: Counter[str], rows: Sequence[Row]) -> Share:
     return Share(min(number, len(truth)), len(truth), number)
 
 
-def _identifiers(types: Sequence[MessageType], truth: Counter[str], rows: Sequence[Row]) -> Share:
-    """Compare which fields are identifiers, by name, or by position from 1."""
+_PLAYER = re.compile(r"(?:^|[=\[])(?:player|id)(?![:\w])")
+
+
+def _players(types: Sequence[MessageType], truth: Counter[str], rows: Sequence[Row], draft: Draft) -> Share:
+    """Compare which fields contain names or numbers of players, by name, or by position from 1."""
     expected: set[Any] = set()
     for each in types:
         for position, field in enumerate(each.fields, 1):
-            if field.name in truth and _is_identifier(field):
+            if field.name in truth and any(kind.of_player for kind in field.type.identifiers()):
                 expected |= {field.name, str(position)}
     found = {
         column.key
         for row in rows
         for column in row.columns
-        if column.type.lstrip("[").partition(" ")[0].partition(":")[0].rstrip("]") in ("player", "id")
+        if _PLAYER.search(draft.contents.types.get(column.type.strip("[]"), column.type))
     }
-    right = len(expected & found)
-    return Share(right, len(expected) // 2, len(found))
-
-
-def _is_identifier(field: Field) -> bool:
-    return (any(True for _ in field.type.identifiers()) and not field.type.parts) or field.generated
+    return Share(len(expected & found), len(expected) // 2, len(found))

@@ -1,16 +1,19 @@
-"""One game of dice spoken in five unknown protocols by simulated players, as conversations in memory."""
+"""One game of dice spoken in unknown protocols by simulated players, as conversations in memory."""
 
 from __future__ import annotations
 
 import json
 import random
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from kiebitz.dissectors.drafting.traffic import Conversation, Piece
 from kiebitz.dissectors.model import Direction, Transport
+from kiebitz.dissectors.websocket.frames import CONTINUATION, FIN, RSV1, TEXT, write_frame
+from kiebitz.dissectors.websocket.handshake import KEY, REQUEST, response_to
 
 SERVER = "10.0.0.1:4711"
 NAMES = ("alice", "boran", "Zoë", "dora_7")
@@ -55,6 +58,36 @@ class Wire(NamedTuple):
     name: str
     transport: Transport
     encode: Encode
+    websocket: str = ""
+    """Kind of frames of WebSocket: plain, deflated, or fragments; empty if there are none."""
+
+
+def in_websocket(messages: Sequence[Piece], kind: str) -> list[Piece]:
+    """Return a connection's messages in frames of WebSocket, behind a handshake: see `Wire.websocket`."""
+    deflates = kind == "deflated"
+    extension = b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"
+    sent: dict[Direction, bytes] = {"c2s": REQUEST, "s2c": response_to(KEY)}
+    packers = {each: zlib.compressobj(wbits=-15) for each in sent}
+    start = messages[0].ts_ns - 2 if messages else 0
+    found: list[Piece] = []
+    offsets: dict[Direction, int] = {"c2s": 0, "s2c": 0}
+    for direction, head in sent.items():
+        head = head.removesuffix(b"\r\n") + extension if deflates else head
+        found.append(Piece(direction, start, 0, head))
+        offsets[direction] = len(head)
+    for number, message in enumerate(messages):
+        data = message.data
+        mask = number.to_bytes(4, "little") if message.direction == "c2s" else b""
+        if deflates:
+            packer = packers[message.direction]
+            data = (packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)).removesuffix(b"\0\0\xff\xff")
+        parts = [write_frame(TEXT, data, mask, FIN | (RSV1 if deflates else 0))]
+        if kind == "fragments":
+            parts = [write_frame(TEXT, data[:3], mask, 0), write_frame(CONTINUATION, data[3:], mask)]
+        framed = b"".join(parts)
+        found.append(Piece(message.direction, message.ts_ns, offsets[message.direction], framed))
+        offsets[message.direction] += len(framed)
+    return found
 
 
 class Game:
@@ -85,8 +118,14 @@ class Game:
 
     def conversations(self) -> list[Conversation]:
         """Return what was said on each connection."""
+        wrapped = in_websocket if self._wire.websocket else lambda pieces, kind: pieces
         return [
-            Conversation(f"10.0.0.{player + 2}:{50000 + player}", SERVER, self._wire.transport, pieces)
+            Conversation(
+                f"10.0.0.{player + 2}:{50000 + player}",
+                SERVER,
+                self._wire.transport,
+                wrapped(pieces, self._wire.websocket),
+            )
             for player, pieces in enumerate(self._pieces)
         ]
 
@@ -241,6 +280,10 @@ def _varint(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
     return size + body
 
 
+def _plain_json(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    return json.dumps({"type": name.lower(), "data": fields}).encode()
+
+
 def _camel(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
     return (",".join([f"{name.title()}Msg", *map(str, fields.values())]) + "\n").encode()
 
@@ -261,6 +304,9 @@ WIRES: Sequence[Wire] = (
     Wire("mail", "tcp", _mail),
     Wire("varint", "tcp", _varint),
     Wire("camel", "tcp", _camel),
+    Wire("socket", "tcp", _plain_json, "plain"),
+    Wire("deflated", "tcp", _plain_json, "deflated"),
+    Wire("fragments", "tcp", lambda *message: _words(*message).rstrip(), "fragments"),
 )
 
 

@@ -45,24 +45,27 @@ PORTS = {"cgml": [7001, 7002, 7003]}
 
 LEAST = {
     "names": (0.98, 0.95),
-    "fields": (0.9, 0.85),
-    "identifiers": (0.7, 0.9),
-    "answers": (0.8, 0.8),
+    "fields": (0.9, 0.9),
+    "players": (0.8, 0.9),
+    "answers": (0.9, 0.9),
     "broadcasts": (0.94, 0.94),
     "heartbeats": (1.0, 1.0),
     "logins": (0.5, 1.0),
 }
 """Least recall and precision in all captures together."""
 
+REFUSED = {"schafkopf-1.3-2humans.pcap", "schafkopf-old-1.0.pcap"}
+"""Captures of which no draft is written: Schafkopf's packets of cards have no last line."""
+
 
 @cache
-def _measured(capture: str) -> tuple[Measures, float]:
-    """Return the measures of a capture's draft, and the share of messages that fit it."""
+def _measured(capture: str) -> tuple[Measures, bool]:
+    """Return the measures of a capture's draft, and True if it is written."""
     protocol = DRAFTED[capture]
     draft, conversations = draft_of(str(CAPTURES / capture), PORTS.get(protocol, []))
     dissector = dissector_of(protocol)
     assert dissector is not None
-    return compare(draft, conversations, dissector), draft.described
+    return compare(draft, conversations, dissector), not draft.seen
 
 
 def _table() -> str:
@@ -89,7 +92,7 @@ def test_drafts_agree_with_the_grammars() -> None:
 @pytest.mark.full(but=1)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("capture", a_few(DRAFTED, QUICK))
-def test_a_draft_dissects_its_capture(capture: str) -> None:
-    measures, described = _measured(capture)
-    assert described >= 0.99
+def test_a_draft_is_written_if_it_dissects_its_capture(capture: str) -> None:
+    measures, is_written = _measured(capture)
+    assert is_written == (capture not in REFUSED)
     assert measures["names"].recall >= 0.9

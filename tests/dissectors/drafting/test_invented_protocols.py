@@ -74,6 +74,8 @@ def test_a_draft_dissects_other_games(wire: Wire) -> None:
     total = valid = 0
     for segment in segments_of(Game(wire, seed=2).conversations()):
         for frame in dissector.framer(segment.direction).feed(0, segment.data):
+            if dissector.encapsulation is not None and not dissector.encapsulation.has_message(frame.data):
+                continue
             total += 1
             valid += dissector.codec.decode(frame.data, segment.direction).valid
     assert valid >= 0.98 * total
