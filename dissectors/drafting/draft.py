@@ -13,7 +13,14 @@ from kiebitz.dissectors.drafting.binary import layouts
 from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.format_choice import FormatChoice
 from kiebitz.dissectors.drafting.formats import choose_format
-from kiebitz.dissectors.drafting.framing import Choice, choose_framing, content, entropy, in_websocket
+from kiebitz.dissectors.drafting.framing import (
+    Choice,
+    choose_framing,
+    code_of,
+    content,
+    entropy,
+    in_websocket,
+)
 from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifiers
 from kiebitz.dissectors.drafting.message_names import known_names, values_in
 from kiebitz.dissectors.drafting.observation import observed
@@ -248,6 +255,7 @@ def _named(messages: Sequence[Message], framing: Framing, form: FormatChoice) ->
         parsed = form.parse(content(framing, message.data))
         if parsed is not None:
             message.name, message.values = parsed
+            message.name = code_of(framing, message.data) if framing.has_name else message.name
             if form.format.fields:
                 message.same = repr(message.values).encode("utf-8", "replace")
     known = known_names(message for message in messages if message.name)

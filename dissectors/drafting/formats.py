@@ -9,12 +9,12 @@ from typing import Any
 
 from kiebitz.dissectors.drafting.binary import struct_format
 from kiebitz.dissectors.drafting.format_choice import FormatChoice
-from kiebitz.dissectors.drafting.framing import content
+from kiebitz.dissectors.drafting.framing import code_of, content
 from kiebitz.dissectors.drafting.json_format import json_format, json_object
-from kiebitz.dissectors.drafting.text_format import text_format
+from kiebitz.dissectors.drafting.text_format import text_fields, text_format
 from kiebitz.dissectors.drafting.traffic import Message
 from kiebitz.dissectors.drafting.xml_format import element_of, xml_format
-from kiebitz.dissectors.protocol_file.specification import Framing, TextEncoding
+from kiebitz.dissectors.protocol_file.specification import Format, Framing, TextEncoding
 
 _SAMPLE = 4000
 """Number of messages by which a format is inferred."""
@@ -22,6 +22,8 @@ _SAMPLE = 4000
 
 def choose_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice:
     """Return the format that fits best."""
+    if framing.has_name:
+        return _format_after_header(framing, messages)
     contents = [found for message in _sampled(messages) if (found := content(framing, message.data)).strip()]
     if _share(contents, json_object) >= 0.8:
         return json_format(contents)
@@ -32,6 +34,21 @@ def choose_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice
     if sum(map(_is_printable, texts)) < 0.8 * len(texts):
         return struct_format(framing, contents)
     return text_format(framing, texts, encoding)
+
+
+def _format_after_header(framing: Framing, messages: Sequence[Message]) -> FormatChoice:
+    """Return the format of messages whose names are in their headers: it is that of the fields alone."""
+    rows = [(code_of(framing, each.data), content(framing, each.data)) for each in _sampled(messages)]
+    contents = [found for _, found in rows if found]
+    if contents and _share(contents, json_object) >= 0.8:
+        return FormatChoice(
+            Format(kind="json", name=""), lambda data: ("", json_object(data) or {}), has_codes=True
+        )
+    texts = [found for data in contents if (found := _utf8(data)) is not None]
+    if len(texts) < len(contents) or sum(map(_is_printable, texts)) < 0.95 * len(texts) or not texts:
+        form = Format(kind="struct", name="", order=framing.order)
+        return FormatChoice(form, lambda data: ("", {"": data}), is_positional=True, has_codes=True)
+    return text_fields([(code, data.decode()) for code, data in rows])
 
 
 def _sampled(messages: Sequence[Message]) -> Sequence[Message]:

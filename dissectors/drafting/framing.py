@@ -12,10 +12,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import cast
 
 import msgspec
 
+from kiebitz.dissectors.drafting.headers import described, find_header, framing_of
 from kiebitz.dissectors.drafting.json_format import json_object
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
 from kiebitz.dissectors.drafting.xml_format import element_of
@@ -24,13 +24,11 @@ from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.framers import framer_of
 from kiebitz.dissectors.protocol_file.header import Header
-from kiebitz.dissectors.protocol_file.specification import ByteOrder, Format, FormatKind, Framing, Inclusive
+from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
 from kiebitz.dissectors.websocket.codec import is_message
 from kiebitz.dissectors.websocket.frames import is_plain, plain_payload
 from kiebitz.dissectors.websocket.handshake import MAX_HEAD, read_head
 from kiebitz.dissectors.websocket.violations import NO_HANDSHAKE, NO_UPGRADE
-
-_PREFIX_SIZES: dict[str, int] = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 
 _SAMPLE = 4 << 20
 """Number of bytes of all segments together by which candidates are scored."""
@@ -73,15 +71,12 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
         return _choice(found, Framing(kind="websocket"), "each message of WebSocket is one")
     sample = _sample(segments)
     framing = _text_framing(sample) if is_text(sample) else None
-    if framing is None or _fit(sample, framing)[0] < _WANTED:
-        others = list(_prefixed(sample))
-        if others:
-            best = max(others, key=lambda found: (round(found[0], 2), _PREFIX_SIZES.get(found[1].prefix, 0)))
-            if framing is None or best[0] > _fit(sample, framing)[0]:
-                framing = best[1]
-    if framing is None:
-        framing = _text_framing(sample) or Framing()
-    return _choice(segments, framing, "")
+    fit = 0.0 if framing is None else _fit(sample, framing)[0]
+    if fit < _WANTED:
+        best = max(_binary(sample), key=lambda found: found[0], default=None)
+        if best is not None and best[0] > fit:
+            return _choice(segments, best[1], best[2])
+    return _choice(segments, framing or _text_framing(sample) or Framing(), "")
 
 
 def in_websocket(segments: Iterable[Segment]) -> list[Segment]:
@@ -124,6 +119,11 @@ def content(framing: Framing, frame: bytes) -> bytes:
         start = _header_end(framing, frame) or 0
     found = frame[start:end]
     return found.replace(b"\r\n", b"\n") if framing.kind == "block" else found
+
+
+def code_of(framing: Framing, frame: bytes) -> str:
+    """Return the number that stands for the name in a frame's header."""
+    return str(_header(framing).read(frame).sent)
 
 
 @lru_cache(maxsize=16)
@@ -329,28 +329,18 @@ def _delimiter(segments: Sequence[Segment], end: bytes) -> Framing:
     return Framing(kind="delimiter", end=end.decode("latin-1"))
 
 
-# Length prefixes.
+# Headers.
 
 
-def _prefixed(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing]]:
-    """Yield the fitting length prefixes, and WebSocket in mid-stream, with their scores."""
-    messages = Framing(kind="websocket")
-    if (fit := _fit(segments, messages)[0]) >= _WANTED:
-        yield fit, messages
-    for prefix in ("u32", "u16", "u8", "u64", "varint"):
-        orders = ("big",) if prefix in ("u8", "varint") else ("big", "little")
-        for order in orders:
-            inclusives: tuple[Inclusive, ...] = ("", "length") if prefix != "varint" else ("",)
-            for inclusive in inclusives:
-                framing = Framing(
-                    kind="length",
-                    prefix=prefix,
-                    order=cast(ByteOrder, order),
-                    inclusive=inclusive,
-                )
-                fit, frames = _fit(segments, framing)
-                if fit >= 0.5 and frames >= 3:
-                    yield fit, framing
+def _binary(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing, str]]:
+    """Yield the fitting headers, and WebSocket in mid-stream, with their scores and evidence."""
+    header = find_header(segments)
+    if header is not None:
+        yield header.fit, framing_of(header, segments), described(header, segments)
+    for framing in (Framing(kind="length", prefix="varint"), Framing(kind="websocket")):
+        fit, frames = _fit(segments, framing)
+        if fit >= _WANTED and frames >= 3:
+            yield fit, framing, ""
 
 
 def entropy(data: bytes) -> float:

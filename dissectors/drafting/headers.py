@@ -1,41 +1,51 @@
-"""Frames whose length is behind other fields, or that all have one size: found by sums that come out even."""
+"""Inference of headers and sizes: the lengths of frames come out even with the bytes and the turns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from math import gcd
-from typing import Literal
 
 import msgspec
 
 from kiebitz.dissectors.drafting.traffic import Segment
-from kiebitz.dissectors.protocol_file.specification import ByteOrder
-
-Counted = Literal["rest", "length", "header"]
-"""The bytes that a length counts: those after it, these and itself, or the whole frame."""
+from kiebitz.dissectors.protocol_file.specification import (
+    LENGTH,
+    NAME,
+    BinaryType,
+    ByteOrder,
+    FieldSpec,
+    Framing,
+    HeaderPart,
+    Inclusive,
+    IntegerKind,
+)
 
 _MAX_BEFORE = 8
 """Maximum number of bytes before a length."""
 
+_MAX_NAMES = 64
+"""Maximum number of values of what stands for a message's name."""
+
+_WANTED = 0.9
 _LEAST_FRAMES = 3
 _MAX_FRAMES = 5000
 """Number of frames by which a header is described."""
 
 
 class Header(msgspec.Struct, frozen=True):
-    """Bytes `before` a length of `size` bytes that counts the bytes of `counted`."""
+    """Bytes `before` a length of `size` bytes, which counts the bytes after it, and `inclusive` ones."""
 
     before: int
     size: int
     order: ByteOrder
-    counted: Counted
-    fit: float
+    inclusive: Inclusive
+    fit: float = 0.0
 
     def ends(self, data: bytes) -> Iterator[int]:
         """Yield the end of each frame; stop at a length that is impossible."""
         at, fixed = 0, self.before + self.size
-        more = {"rest": fixed, "length": self.before, "header": 0}[self.counted]
+        more = fixed - {"": 0, "length": self.size, "header": fixed}[self.inclusive]
         while at + fixed <= len(data):
             length = int.from_bytes(data[at + self.before : at + fixed], self.order) + more
             if length < fixed or at + length > len(data):
@@ -47,18 +57,56 @@ class Header(msgspec.Struct, frozen=True):
 def find_header(segments: Sequence[Segment]) -> Header | None:
     """Return the header whose lengths lead to nearly all turns and to the end of the bytes."""
     found: list[tuple[float, int, int, Header]] = []
-    for before in range(_MAX_BEFORE + 1):
-        for size in (4, 2, 1):
-            for order in ("big", "little") if size > 1 else ("big",):
-                for rank, counted in enumerate(
-                    ("rest", "header", "length") if before else ("rest", "header")
-                ):
-                    header = Header(before, size, order, counted, 0.0)  # type: ignore[arg-type]  # of literals
-                    fit, frames = _fit(segments, header)
-                    if fit >= 0.9 and frames >= _LEAST_FRAMES:
-                        fitting = msgspec.structs.replace(header, fit=fit)
-                        found.append((round(fit, 2), size - before, -rank, fitting))
+    for header in _candidates():
+        fit, frames = _fit(segments, header)
+        if fit >= _WANTED and frames >= _LEAST_FRAMES:
+            rank = round(fit, 2), header.size - header.before, -len(header.inclusive)
+            found.append((*rank, msgspec.structs.replace(header, fit=fit)))
     return max(found, key=lambda each: each[:3])[3] if found else None
+
+
+def _candidates() -> Iterator[Header]:
+    orders: tuple[ByteOrder, ...] = ("big", "little")
+    counted: tuple[Inclusive, ...] = ("", "header", "length")
+    for before in range(_MAX_BEFORE + 1):
+        for size in (8, 4, 2, 1):
+            for order in orders[: 1 if size == 1 else 2]:
+                for inclusive in counted[: 3 if before else 2]:
+                    yield Header(before, size, order, inclusive)
+
+
+def framing_of(header: Header, segments: Iterable[Segment]) -> Framing:
+    """Return the framing of a header: constants, what stands for the name, and numbers before the length."""
+    frames = [data for segment in segments for data in _frames(header, segment.data)][:_MAX_FRAMES]
+    kind: IntegerKind = f"u{8 * header.size}"  # type: ignore[assignment]  # of literals
+    order: ByteOrder = header.order
+    if not header.before:
+        inclusive: Inclusive = "length" if header.inclusive else ""
+        return Framing(kind="length", prefix=kind, order=order, inclusive=inclusive)
+    parts = [*_parts_before([frame[: header.before] for frame in frames], order)]
+    length = HeaderPart(FieldSpec(LENGTH, BinaryType(kind), kind))
+    return Framing(kind="length", header=(*parts, length), order=order, inclusive=header.inclusive)
+
+
+def _parts_before(heads: Sequence[bytes], order: ByteOrder) -> Iterator[HeaderPart]:
+    """Yield the parts before a length."""
+    columns = [{*column} for column in zip(*heads, strict=True)]
+    fixed = next((at for at, values in enumerate(columns) if len(values) > 1), len(columns))
+    # Zeros before a number are its upper bytes.
+    while order == "big" and 0 < fixed < len(columns) and columns[fixed - 1] == {0}:
+        fixed -= 1
+    if fixed:
+        yield HeaderPart(constant=heads[0][:fixed])
+    at = fixed
+    while at < len(columns):
+        rest = columns[at:]
+        zeros = rest[:-1] if order == "big" else rest[1:]
+        is_wide = len(rest) in (2, 4) and all(values == {0} for values in zeros[: len(rest) - 1])
+        size = len(rest) if is_wide else 1
+        name = NAME if at == fixed and len(rest[0 if order == "little" else size - 1]) <= _MAX_NAMES else ""
+        kind: IntegerKind = f"u{8 * size}"  # type: ignore[assignment]  # of literals
+        yield HeaderPart(FieldSpec(name or f"header{at + 1}", BinaryType(kind), kind))
+        at += size
 
 
 def _fit(segments: Sequence[Segment], header: Header) -> tuple[float, int]:
@@ -82,10 +130,10 @@ def described(header: Header, segments: Iterable[Segment]) -> str:
         values = len({frame[: header.before] for frame in frames})
         parts.append(f"{_bytes(header.before)} with {values} value{'s' if values != 1 else ''}")
     what = {
-        "rest": "the remaining length",
+        "": "the remaining length",
         "length": "the remaining length with their own",
         "header": "the whole length",
-    }[header.counted]
+    }[header.inclusive]
     order = f", {header.order}-endian" if header.size > 1 else ""
     is_one = "s" if header.size == 1 else ""
     parts.append(f"{_bytes(header.size)} that equal{is_one} {what}{order}")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kiebitz.dissectors.drafting.framing import TAG, Choice, is_text
-from kiebitz.dissectors.drafting.headers import common_size, described, find_header
+from kiebitz.dissectors.drafting.headers import common_size
 from kiebitz.dissectors.drafting.traffic import Message, Segment
 from kiebitz.dissectors.escaping import printable
 
@@ -23,9 +23,8 @@ def observed(segments: Sequence[Segment], choice: Choice, missed: Sequence[Messa
         return _of_messages(missed)
     if not segments:
         return "no bytes"
-    header = find_header(segments)
-    if header is not None:
-        return f"binary messages: {described(header, segments)}"
+    if choice.framing.kind == "length":
+        return f"binary messages: {choice.evidence}"
     if not is_text(segments):
         size = common_size(segments)
         if size > 1:

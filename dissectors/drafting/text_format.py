@@ -47,19 +47,41 @@ def text_format(framing: Framing, texts: Sequence[str], encoding: TextEncoding) 
         form = Format(kind="delimited", delimiter="\n", encoding=encoding)
         return FormatChoice(form, _split_parser("\n", encoding), is_positional=True)
     quote = _quote(texts)
-    best = (_cost([_words(text, quote) for text in texts]), " ")
-    for delimiter in _DELIMITERS:
-        if sum(delimiter in text for text in texts) < 0.02 * len(texts):
-            continue
-        cost = _cost([text.split(delimiter) for text in texts])
-        if cost < best[0]:
-            best = cost, delimiter
-    delimiter = best[1]
+    delimiter = _best_delimiter([((), text) for text in texts], quote)
     if delimiter == " ":
         form = Format(kind="words", quote=quote, encoding=encoding)
         return FormatChoice(form, _words_parser(texts, quote, encoding), is_positional=True)
     form = Format(kind="delimited", delimiter=delimiter, encoding=encoding)
     return FormatChoice(form, _split_parser(delimiter, encoding), is_positional=True)
+
+
+def text_fields(messages: Sequence[tuple[str, str]]) -> FormatChoice:
+    """Return the format of texts with fields alone, each with the number that stands for its name."""
+    quote = _quote([text for _, text in messages])
+    delimiter = _best_delimiter([((code,), text) for code, text in messages], quote)
+    form = Format(kind="words", quote=quote)
+    if delimiter != " ":
+        form = Format(kind="delimited", delimiter=delimiter)
+
+    def parse(content: bytes) -> Parsed | None:
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            return None
+        words = _words(text, quote) if delimiter == " " else text.split(delimiter) if text else []
+        return "", _by_position(words)
+
+    return FormatChoice(form, parse, is_positional=True, has_codes=True)
+
+
+def _best_delimiter(rows: Sequence[tuple[tuple[str, ...], str]], quote: str) -> str:
+    """Return the delimiter with the shortest description of texts, of which each may have words before it."""
+    best = (_cost([[*first, *_words(text, quote)] for first, text in rows]), " ")
+    for delimiter in _DELIMITERS:
+        if sum(delimiter in text for _, text in rows) >= 0.02 * len(rows):
+            cost = _cost([[*first, *text.split(delimiter)] for first, text in rows])
+            best = min(best, (cost, delimiter), key=lambda each: each[0])
+    return best[1]
 
 
 def _cost(rows: Sequence[Sequence[str]]) -> float:

@@ -14,7 +14,7 @@ import msgspec
 from kiebitz.dissectors.drafting.fields import Column, Row, quoted_name
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.model import Transport
-from kiebitz.dissectors.protocol_file.specification import Format, Framing
+from kiebitz.dissectors.protocol_file.specification import Format, Framing, HeaderPart
 
 MAX_TEXT = 250_000
 """Maximum size of a draft, in bytes."""
@@ -105,10 +105,13 @@ def _head(contents: Contents) -> Iterator[str]:
     if framing.kind in ("delimiter", "block"):
         yield f"end = {quoted(framing.end)}"
     if framing.kind == "length":
-        yield f"prefix = {quoted(framing.prefix)}"
+        if framing.header:
+            yield f"header = {quoted(' '.join(map(_part, framing.header)))}"
+        else:
+            yield f"prefix = {quoted(framing.prefix)}"
         yield f"order = {quoted(framing.order)}"
         if framing.inclusive:
-            yield "inclusive = true  # the length counts the prefix, too"
+            yield f"inclusive = {quoted(framing.inclusive)}  # the length counts this, too"
     yield f"format = {quoted(form.kind)}"
     match form.kind:
         case "words" if form.quote:
@@ -120,19 +123,27 @@ def _head(contents: Contents) -> Iterator[str]:
             yield f"assign = {quoted(form.assign)}"
             yield f"name = {quoted(form.name)}"
         case "json":
-            yield f"name = {quoted(form.name)}"
+            if form.name:
+                yield f"name = {quoted(form.name)}"
             if form.fields:
                 yield f"fields = {quoted(form.fields)}"
         case "xml":
             yield f"name = {quoted(form.name)}"
         case "struct":
-            yield f"name = {quoted(form.name)}"
+            if form.name:
+                yield f"name = {quoted(form.name)}"
             if framing.kind != "length":
                 yield f"order = {quoted(form.order)}"
     if form.encoding != "utf-8":
         yield f"encoding = {quoted(form.encoding)}"
     if contents.line_end:
         yield f"line_end = {quoted(contents.line_end)}"
+
+
+def _part(part: HeaderPart) -> str:
+    if part.field is None:
+        return f"'0x{part.constant.hex()}'"
+    return f"{part.field.name}={part.field.title}"
 
 
 def _message(name: str, rows: Sequence[Row]) -> Iterator[str]:

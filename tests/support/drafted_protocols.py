@@ -280,6 +280,16 @@ def _varint(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
     return size + body
 
 
+def _typed(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    body = ";".join(map(str, fields.values())).encode()
+    return struct.pack(">BI", _CODES[name], len(body)) + body
+
+
+def _magic(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    body = _binary(direction, name, fields)[3:]
+    return b"MX" + struct.pack("<HBH", _CODES[name], 2, len(body) + 7) + body
+
+
 def _plain_json(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
     return json.dumps({"type": name.lower(), "data": fields}).encode()
 
@@ -304,6 +314,8 @@ WIRES: Sequence[Wire] = (
     Wire("mail", "tcp", _mail),
     Wire("varint", "tcp", _varint),
     Wire("camel", "tcp", _camel),
+    Wire("typed", "tcp", _typed),
+    Wire("magic", "tcp", _magic),
     Wire("socket", "tcp", _plain_json, "plain"),
     Wire("deflated", "tcp", _plain_json, "deflated"),
     Wire("fragments", "tcp", lambda *message: _words(*message).rstrip(), "fragments"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import struct
 import tomllib
 
 import pytest
@@ -109,18 +108,9 @@ def test_deep_and_wide_objects() -> None:
     read_specification(drafted.text)
 
 
-def _typed(number: int) -> bytes:
-    body = b"x" * (number * 37 % 300)
-    return bytes([number % 7 + 1]) + struct.pack(">I", len(body)) + body
-
-
 @pytest.mark.parametrize(
     ("messages", "seen"),
     [
-        (
-            [_typed(number) for number in range(60)],
-            "a byte with 7 values, then 4 bytes that equal the remaining length, big-endian",
-        ),
         ([random.Random(number).randbytes(24) for number in range(30)], "of 24 bytes each"),
         ([random.Random(number).randbytes(number + 9) for number in range(30)], "without a length"),
         ([b"<game><join name='a'/>", b"<game>", *[b"<move x='1'/>", b"<ok/>"] * 9], "<game> that stays open"),
