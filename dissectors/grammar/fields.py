@@ -61,6 +61,13 @@ class Text(FieldType):
         return {"kind": "text"}
 
 
+class AnyText(Text):
+    """Any text, of which nothing is known."""
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "text", "any": True}
+
+
 class Rest(Text):
     """All that remains of a message."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import (
+    AnyText,
     ListText,
     Number,
     ObjectText,
@@ -191,13 +192,6 @@ def with_identifier(kind: FieldType, name: str) -> FieldType:
 def matches_names(matches: Callable[[str], bool]) -> bool:
     """Return True if a pattern matches any word, so that its values may be personal."""
     return any(map(matches, (UNKNOWN_WORD, UNKNOWN_WORD.lower(), UNKNOWN_WORD.upper(), "Jo")))
-
-
-class AnyText(Text):
-    """Any text, of which nothing is known."""
-
-    def wire_type(self) -> Mapping[str, Any] | None:
-        return {"kind": "text", "any": True}
 
 
 class PatternText(Text):

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.grammar import Field, Grammar
-from kiebitz.dissectors.grammar.xml import shapes
 from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.grammar.xml.notes import XmlFormat
-from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementField, ElementType, Shape, closed_shape
+from kiebitz.dissectors.grammar.xml.shapes import (
+    MAX_ITEMS,
+    Compound,
+    ElementList,
+    ElementType,
+    Shape,
+    closed_shape,
+)
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.specification import (
-    AnyType,
     FieldSpec,
-    FieldTypeSpec,
     Format,
     ListType,
     MessageSpec,
@@ -38,57 +41,34 @@ def element_row(
     **more: Any,
 ) -> ElementType:
     """Return a row with the shape of its element."""
-    specs = [spec for spec in message.fields if spec not in of.outer]
+    count = sum(spec not in of.outer for spec in message.fields)
     if of.is_strict:
-        entries = [_element_field(spec, of, field) for spec, field in zip(specs, fields, strict=False)]
-        fields = (*(entry.field for entry in entries), *fields[len(specs) :])
-        shape = closed_shape(name, entries, fields[len(specs) :])
+        fields = tuple(map(_strict_field, message.fields, fields, repeat(of)))
+        are_attributes = (spec.is_attribute for spec in message.fields)
+        shape = closed_shape(name, zip(fields[:count], are_attributes, strict=False), fields[count:])
     else:
-        shape = _open_shape(message.fields, of)
+        optional = frozenset(field.name for field in fields if field.optional)
+        shape = Shape(anywhere={field.name: field.type for field in fields}, optional=optional)
     return ElementType(name, direction, fields, description, shape=shape, repeats=message.repeats, **more)
 
 
-def _element_type(name: str, spec: FieldTypeSpec, of: Format) -> FieldType:
-    """Return the type of an element, or of the elements of a list, which may have others in them."""
-    match spec:
-        case ListType(item):
-            return _element_type(name, item, of)
-        case ObjectType((_, *_) as fields):
-            entries = (_element_field(each, of, _field(each, of)) for each in fields)
-            return Compound(name, closed_shape(name, entries))
-    return text_type(spec, of)
+def _strict_field(spec: FieldSpec, field: Field, of: Format) -> Field:
+    """Return a field whose type is that of elements, unless it is an attribute."""
+    if spec.is_attribute:
+        return field
+    kind, item = spec.type, spec.type.item if isinstance(spec.type, ListType) else spec.type
+    element = text_type(item, of)
+    if isinstance(item, ObjectType) and item.fields:
+        inner = ((_strict_field(each, _field(each, of), of), each.is_attribute) for each in item.fields)
+        element = Compound(spec.name, closed_shape(spec.name, inner))
+    if isinstance(kind, ListType):
+        element = ElementList(element, kind.least, kind.most or MAX_ITEMS)
+    return msgspec.structs.replace(field, type=element)
 
 
 def _field(spec: FieldSpec, of: Format) -> Field:
     kind = text_type(spec.type, of)
     return Field(spec.name, kind, spec.title, generated=spec.generated, optional=spec.optional)
-
-
-def _element_field(spec: FieldSpec, of: Format, field: Field) -> ElementField:
-    kind, least = spec.type, int(not spec.optional)
-    if spec.is_attribute:
-        return ElementField(field, True, least)
-    field = msgspec.structs.replace(field, type=_element_type(spec.name, kind, of))
-    if not isinstance(kind, ListType):
-        return ElementField(field, False, least)
-    # A list without elements is not there.
-    return ElementField(field, False, kind.least * least, kind.most or shapes.MAX_ITEMS)
-
-
-def _open_shape(fields: Iterable[FieldSpec], of: Format) -> Shape:
-    return Shape(anywhere={field.name: _part(field.name, field.type, of, field.optional) for field in fields})
-
-
-def _part(name: str, spec: FieldTypeSpec, of: Format, optional: bool = False) -> shapes.Part:
-    field = Field(name, text_type(spec, of), "", optional=optional)
-    match spec:
-        case AnyType() | ObjectType(()):
-            return shapes.Part(field, is_any=True)
-        case ListType(item):
-            return shapes.Part(field, item=_part(name, item, of))
-        case ObjectType(fields):
-            return shapes.Part(field, shape=_open_shape(fields, of))
-    return shapes.Part(field)
 
 
 def document_rows(specification: Specification) -> tuple[ElementType, ...]:

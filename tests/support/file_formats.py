@@ -14,6 +14,7 @@ from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import ListText, Number, ObjectText, Text, Word
 from kiebitz.dissectors.grammar.json import containers
 from kiebitz.dissectors.grammar.json import types as json_types
+from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementList
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import binary_types, text_types
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
@@ -235,10 +236,12 @@ def values_of(kind: FieldType) -> st.SearchStrategy[Any] | None:
             return _numbers(kind.limits.minimum, kind.limits.maximum, kind.limits.whole)
         case json_types.JsonNumber():
             return _numbers(kind.least, kind.most, kind.whole)
-        case ListText() | containers.JsonList() | binary_types.BinaryList():
+        case ElementList() | ListText() | containers.JsonList() | binary_types.BinaryList():
             return st.lists(_known(kind.item), min_size=1, max_size=4)
         case containers.JsonObject():
             return _objects({field.name: field.type for field in kind.fields})
+        case Compound():
+            return _objects({field.name: field.type for field in kind.shape.fields})
         case ObjectText() | binary_types.BinaryObject():
             return _objects(kind.fields)
         case json_types.JsonText() if kind.matches is not None:

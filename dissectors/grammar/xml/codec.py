@@ -20,7 +20,7 @@ import msgspec
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -66,7 +66,6 @@ from kiebitz.dissectors.grammar.xml.shapes import (
     ElementType,
     InvalidElement,
     OpenReading,
-    Shape,
     decoded,
     element_xml,
     open_xml,
@@ -178,7 +177,7 @@ class XmlCodec(LayoutCodec):
         def outer_fields(attributes: str) -> Mapping[str, Any]:
             sent = fromstring(f"<x{attributes}/>").attrib
             return {
-                field.name: decoded(field, sent[field.name], f"={field.name}")
+                field.name: decoded(field.name, field.type, sent[field.name], f"={field.name}")
                 for field in of.outer
                 if field.name in sent
             }
@@ -576,7 +575,7 @@ class XmlCodec(LayoutCodec):
         if row.shape.anywhere is None:
             element = "".join(element_xml(name, row.shape, inner, indent))
         else:
-            element = self._open_element(name, row.shape, inner)
+            element = self._open_element(name, row.shape.anywhere, inner)
         if outer:
             attributes = "".join(
                 f' {field.name}="{as_xml(field.type.encode(value))}"' for field, value in outer
@@ -586,13 +585,13 @@ class XmlCodec(LayoutCodec):
         ending = indent * 2
         return f"{element}{ending}".encode(self.encoding, "xmlcharrefreplace")
 
-    def _open_element(self, name: str, shape: Shape, fields: Mapping[str, Any]) -> str:
+    def _open_element(self, name: str, kinds: Mapping[str, FieldType], fields: Mapping[str, Any]) -> str:
         mark, path = self.format.mark, self.format.path
-        if mark is None or (path and path[0] not in (shape.anywhere or {})):
-            return open_xml(name, shape, fields)
+        if mark is None or (path and path[0] not in kinds):
+            return open_xml(name, kinds, fields)
         if not path:
-            return open_xml("message", shape, fields, f' {mark}="{escaped(name)}"')
-        return open_xml("message", shape, {**fields, path[0]: {mark: name, **fields[path[0]]}})
+            return open_xml("message", kinds, fields, f' {mark}="{escaped(name)}"')
+        return open_xml("message", kinds, {**fields, path[0]: {mark: name, **fields[path[0]]}})
 
     def write_part(self, frame: bytes, part: Part, value: Any) -> bytes:
         assert part.type is not None

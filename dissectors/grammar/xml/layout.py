@@ -11,14 +11,14 @@ from itertools import islice
 
 from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Kind
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import PartsText
+from kiebitz.dissectors.grammar.fields import AnyText, ListText, ObjectText, PartsText
 from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, parts_in
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.xml import shapes
 from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, tags
 from kiebitz.dissectors.grammar.xml.notes import XmlFormat
-from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH, TEXT, Compound, ElementType, Shape
+from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH, TEXT, ElementType, Shape, is_item, open_shape
 from kiebitz.dissectors.grammar.xml.tree import attribute_place, attributes
 
 _UNKNOWN = "no such {} belongs here"
@@ -102,7 +102,7 @@ class LayoutBuilder:
         names = Counter(tag.name for tag in self._children(self._number - 1))
         text = shape.text
         if shape.anywhere is not None and TEXT in shape.anywhere and TEXT not in names:
-            text = shape.anywhere[TEXT].field
+            text = Field(TEXT, shape.anywhere[TEXT], "")
         count: Counter[str] = Counter()
         while (tag := self._tag) is not None and tag.kind != "text":
             place = None if names else inside
@@ -117,39 +117,40 @@ class LayoutBuilder:
             elif tag.kind not in ("start", "empty"):
                 self._add(self._past(tag), "ignored", self._words(tag))
             elif shape.anywhere is not None and name in shape.anywhere:
-                part = shape.anywhere[name]
-                if part.item is not None and names[tag.name] > 1:
-                    self._open_child(tag, part.item, (*steps, count[name]))
+                kind = shape.anywhere[name]
+                if isinstance(kind, ListText) and names[tag.name] > 1:
+                    self._open_child(tag, kind.item, (*steps, count[name]))
                 else:
-                    self._open_child(tag, part, steps)
+                    self._open_child(tag, kind, steps)
             elif (child := shape.elements.get(name)) is not None:
-                self._child(tag, child.field.type, (*steps, count[name]) if child.is_list else steps)
+                self._child(tag, child, (*steps, count[name]) if child.is_list else steps)
             else:
-                kind, title = self._unknown
-                self._whole_element(kind, title.format("element"))
+                role, title = self._unknown
+                self._whole_element(role, title.format("element"))
             count[name] += 1
 
-    def _child(self, tag: Tag, kind: FieldType, path: Path) -> None:
-        if not isinstance(kind, Compound):
+    def _child(self, tag: Tag, child: shapes.Child, path: Path) -> None:
+        kind = child.field.type
+        if child.shape is None:
             self._whole_element("field", kind.title, path, kind)
         elif len(path) < MAX_DEPTH:
-            self._nested(tag, kind.shape, path, kind.title, kind)
+            self._nested(tag, child.shape, path, kind.title, kind)
 
-    def _open_child(self, tag: Tag, part: shapes.Part, path: Path) -> None:
-        kind, names = part.field.type, [self._name(each) for each in self._children(self._number)]
+    def _open_child(self, tag: Tag, kind: FieldType, path: Path) -> None:
+        names = [self._name(each) for each in self._children(self._number)]
         has_attributes = any(attributes(self._frame[tag.start : tag.end]))
-        if part.is_any or not (names or has_attributes):
-            self._whole_element("field", kind.title, path, None if part.is_any and names else kind)
-        elif part.item is not None:
-            inner = part.item
-            known = inner.shape.anywhere if inner.shape is not None else None
-            if has_attributes or (known is not None and all(name in known for name in names)):
-                self._open_child(tag, inner, (*path, 0))
+        if isinstance(kind, AnyText) and names:
+            self._whole_element("field", kind.title, path)
+        elif isinstance(kind, AnyText) or not (names or has_attributes):
+            self._whole_element("field", kind.title, path, kind)
+        elif isinstance(kind, ListText):
+            if has_attributes or is_item(kind.item, names):
+                self._open_child(tag, kind.item, (*path, 0))
             else:
-                items = dict.fromkeys(names, inner)
+                items = dict.fromkeys(names, kind.item)
                 self._nested(tag, Shape(anywhere=items), path, kind.title, None, is_list=True)
-        elif part.shape is not None:
-            self._nested(tag, part.shape, path, kind.title, None)
+        elif isinstance(kind, ObjectText):
+            self._nested(tag, open_shape(kind), path, kind.title, None)
         else:
             self._whole_element("field", kind.title, path)
 
@@ -252,7 +253,10 @@ class LayoutBuilder:
         )
 
     def _tag_with_attributes(self, tag: Tag, shape: Shape, path: Path, kind: Kind, title: str) -> None:
-        fields = shape.by_attribute | {name: part.field for name, part in (shape.anywhere or {}).items()}
+        kinds = {
+            **(shape.anywhere or {}),
+            **{name: each[0].type for name, each in shape.by_attribute.items()},
+        }
         standing = [*attributes(self._frame[tag.start : tag.end])]
         before = tag.start + 1 + len(tag.name.encode("latin-1"))
         for number, (name, (first, end), (start, stop)) in enumerate(standing):
@@ -262,16 +266,16 @@ class LayoutBuilder:
             value = tag.start + start, stop - start
             whole = before, tag.start + end - before
             before = tag.start + end
-            field = fields.get(name) or fields.get(name.lower())
+            known = name if name in kinds else name.lower()
             if self._format.mark == name and path == self._format.path:
                 self._add(upto, "name", "name")
-            elif field is None:
+            elif known not in kinds:
                 of, unknown = self._unknown
                 self._add(upto, of, unknown.format("attribute"))
             else:
-                steps = (*path, field.name)
-                parts = self._text_parts(field.type, value, steps)
-                self._add(upto, "field", field.type.title, steps, value, whole, field.type, parts)
+                kind_of, steps = kinds[known], (*path, known)
+                parts = self._text_parts(kind_of, value, steps)
+                self._add(upto, "field", kind_of.title, steps, value, whole, kind_of, parts)
         if standing:
             self._add(self._past(tag), "markup", "end of the tag")
         else:

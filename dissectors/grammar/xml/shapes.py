@@ -7,7 +7,7 @@ attribute, one or several elements, or the text, and other parts are noted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, fromstring
@@ -15,6 +15,7 @@ from xml.etree.ElementTree import Element, fromstring
 import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.fields import AnyText, ListText, ObjectText
 from kiebitz.dissectors.grammar.grammar import Field, MessageType, nearest_word
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.xml.markup import BLANK_TEXT, as_xml, escaped
@@ -33,21 +34,14 @@ TEXT = "text"
 """Name of the field that may be the text of an element with an open shape."""
 
 _MAX_QUOTED = 40
+_SHORT = 20
+"""Maximum length of a text whose value is kept."""
+
+_MANY = 500
+"""Maximum number of such texts of a field."""
+
 _MARK = "\ue000"
 """Placeholder for a text that its type would not encode."""
-
-
-class Child(msgspec.Struct, frozen=True, dict=True):
-    """An element inside another: a list of `least` to `most` elements; if `most` is None, a single one."""
-
-    field: Field
-    least: int = 1
-    most: int | None = None
-
-    @cached_property
-    def is_list(self) -> bool:
-        """True if it may occur several times."""
-        return self.most is not None
 
 
 class Shape(msgspec.Struct, frozen=True, dict=True):
@@ -55,43 +49,43 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
 
     attributes: tuple[Field, ...] = ()
     text: Field | None = None
-    children: tuple[Child, ...] = ()
-    anywhere: Mapping[str, Part] | None = None
-    """The fields of an open shape by name."""
+    children: tuple[Field, ...] = ()
     outer: tuple[Field, ...] = ()
     """Attributes of the envelope, which the element may have if there is none."""
+    anywhere: Mapping[str, FieldType] | None = None
+    """The fields of an open shape by name."""
+    optional: Collection[str] = ()
+    """Those of them that may be absent."""
 
     @cached_property
     def limit(self) -> int:
         """Maximum number of elements."""
-        return max(MAX_CHILDREN, sum(child.most or 1 for child in self.children))
+        return max(MAX_CHILDREN, sum(child.most for child in self.elements.values()))
 
     @cached_property
     def needs_text(self) -> bool:
         """True if an open shape has a text that must not be absent."""
-        return self.anywhere is not None and TEXT in self.anywhere and not self.anywhere[TEXT].field.optional
+        return self.anywhere is not None and TEXT in self.anywhere and TEXT not in self.optional
 
     @cached_property
-    def by_attribute(self) -> dict[str, Field]:
+    def by_attribute(self) -> dict[str, tuple[Field, Texts]]:
         """The fields that are attributes, by name."""
-        return {field.name: field for field in (*self.attributes, *self.outer)}
+        return {field.name: (field, Texts(field.type)) for field in (*self.attributes, *self.outer)}
 
     @cached_property
     def elements(self) -> dict[str, Child]:
         """The nested elements by name."""
-        return {child.field.name: child for child in self.children}
+        return {field.name: Child.of(field) for field in self.children}
 
     def nested(self) -> Iterator[tuple[str, bool]]:
         """Yield the names of all elements inside, each with True if it may contain elements.
 
         Raises LookupError if there may be any.
         """
-        for child in self.children:
-            inner = child.field.type.shape if isinstance(child.field.type, Compound) else Shape()
-            yield child.field.name, bool(inner.children)
-            yield from inner.nested()
-        for part in (self.anywhere or {}).values():
-            yield from part.nested()
+        for name, child in self.elements.items():
+            yield name, bool(child.shape and child.shape.children)
+            yield from child.shape.nested() if child.shape else ()
+        yield from _nested(self.anywhere or {})
 
     @property
     def fields(self) -> Iterator[Field]:
@@ -99,36 +93,56 @@ class Shape(msgspec.Struct, frozen=True, dict=True):
         yield from self.attributes
         if self.text is not None:
             yield self.text
-        for child in self.children:
-            yield child.field
+        yield from self.children
         yield from self.outer
 
 
-class Part(NamedTuple):
-    """A field of an open shape.
+def _nested(kinds: Mapping[str, FieldType]) -> Iterator[tuple[str, bool]]:
+    for name, kind in kinds.items():
+        if isinstance(kind, AnyText):
+            raise LookupError(f"{name} may contain any elements")
+        yield name, True
+        if isinstance(kind, ListText):
+            yield from _nested({"item": kind.item})
+        elif isinstance(kind, ObjectText):
+            yield from _nested(kind.fields)
 
-    Attributes:
-        field: The field.
-        shape: The shape of an element with other elements or attributes in it.
-        item: The item of a list: each of several elements, or of the elements in one.
-        is_any: True if any contents are valid.
-    """
+
+class Child(NamedTuple):
+    """An element inside another: its texts, or its shape, and how often it occurs."""
 
     field: Field
-    shape: Shape | None = None
-    item: Part | None = None
-    is_any: bool = False
+    texts: Texts
+    shape: Shape | None
+    is_list: bool
+    least: int
+    most: int
 
-    def nested(self) -> Iterator[tuple[str, bool]]:
-        """Yield its name and those of all elements inside, as in `Shape.nested`."""
-        if self.is_any:
-            raise LookupError(f"{self.field.name} may contain any elements")
-        yield self.field.name, True
-        if self.item is not None:
-            yield "item", True
-            yield from self.item.nested()
-        if self.shape is not None:
-            yield from self.shape.nested()
+    @classmethod
+    def of(cls, field: Field) -> Child:
+        """Return the element of a field."""
+        kind = field.type
+        is_list = isinstance(kind, ElementList)
+        least, most = (kind.least, kind.most) if isinstance(kind, ElementList) else (1, 1)
+        item = kind.item if isinstance(kind, ElementList) else kind
+        shape = item.shape if isinstance(item, Compound) else None
+        return cls(field, Texts(item), shape, is_list, 0 if field.optional else least, most)
+
+
+class Texts(dict[str, Any]):
+    """The values of texts of a type; those of short ones are kept."""
+
+    def __init__(self, kind: FieldType) -> None:
+        self._kind = kind
+
+    def __missing__(self, text: str) -> Any:
+        kind = self._kind
+        if kind.is_free_text:
+            return kind.decode(text)
+        value = kind.decode(text.strip(BLANK_TEXT))
+        if len(text) <= _SHORT and len(self) < _MANY and not isinstance(value, list | dict):
+            self[text] = value
+        return value
 
 
 class InvalidElement(Exception):
@@ -156,6 +170,29 @@ class InvalidElement(Exception):
         return self
 
 
+class ElementList(FieldType):
+    """`least` to `most` elements of one name, as a JSON list; a text is that of one of them."""
+
+    def __init__(self, item: FieldType, least: int = 0, most: int = MAX_ITEMS) -> None:
+        self.item, self.least, self.most = item, least, most
+        self.parts, self.title, self.occurs_once = (item,), item.title, item.occurs_once
+
+    def decode(self, text: str) -> Any:
+        return self.item.decode(text)
+
+    def encode(self, value: Any) -> str:
+        return self.item.encode(value)
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
+        return [change(self.item, part) for part in value]
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        return self.item.wrong_values()
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return self.item.wire_type()
+
+
 class Compound(FieldType):
     """An element of a shape, as a JSON object; its text is XML."""
 
@@ -175,7 +212,8 @@ class Compound(FieldType):
         return "".join(element_xml(self.name, self.shape, value))
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
-        return with_each(self.shape, value, change)
+        kinds = {field.name: field.type for field in self.shape.fields}
+        return {name: change(kinds[name], part) for name, part in value.items()}
 
     def all_words(self) -> Iterator[str]:
         yield self.name
@@ -188,7 +226,7 @@ class Compound(FieldType):
             "text", f"a word in place of the contents of <{self.name}>", f"<{self.name}>x</{self.name}>"
         )
         for field in self.shape.fields:
-            if isinstance(field.type, Compound):
+            if any(isinstance(kind, Compound) for kind in (field.type, *field.type.parts)):
                 continue
             if not field.optional:
                 yield Wrong("left-out", "it is left out", partial(self._without, field), part=field.name)
@@ -201,7 +239,7 @@ class Compound(FieldType):
 
     def _without(self, field: Field, value: Mapping[str, Any]) -> str:
         fields = tuple(each for each in self.shape.attributes if each is not field)
-        children = tuple(each for each in self.shape.children if each.field is not field)
+        children = tuple(each for each in self.shape.children if each is not field)
         text = None if self.shape.text is field else self.shape.text
         return "".join(element_xml(self.name, Shape(fields, text, children), dict(value)))
 
@@ -214,40 +252,46 @@ class Compound(FieldType):
         return {"kind": "element", "fields": [wire_field(field) for field in self.shape.fields]}
 
 
-def decoded(field: Field, text: str | None, part: str) -> Any:
+def decoded(name: str, kind: FieldType, text: str | None, part: str) -> Any:
     """Return the value of a text; `part` is its place, as in `InvalidElement`. Raises InvalidElement."""
     text = text or ""
-    kind = field.type
     try:
         return kind.decode(text if kind.is_free_text else text.strip(BLANK_TEXT))
     except Mismatch as error:
-        invalid = InvalidElement(error.code, f"{field.name}: {error}", error.expected, part)
-        invalid.mismatch = error
-        raise invalid from None
+        raise _mismatched(name, error, part) from None
+
+
+def _mismatched(name: str, error: Mismatch, part: str) -> InvalidElement:
+    invalid = InvalidElement(error.code, f"{name}: {error}", error.expected, part)
+    invalid.mismatch = error
+    return invalid
 
 
 def read(shape: Shape, element: Element) -> dict[str, Any]:
     """Return the fields of an element with a closed shape. Raises InvalidElement."""
     fields: dict[str, Any] = {}
-    attributes = element.attrib
-    for name in attributes:
-        if name not in shape.by_attribute:
-            raise _unknown("attribute", name, [field.name for field in shape.attributes], f"@{name}")
-    for name, field in shape.by_attribute.items():
-        text = attributes.get(name)
-        if text is not None:
-            fields[name] = decoded(field, text, f"={name}")
+    sent, known = element.attrib, shape.by_attribute
+    if not sent.keys() <= known.keys():
+        name = next(name for name in sent if name not in known)
+        raise _unknown("attribute", name, [field.name for field in shape.attributes], f"@{name}")
+    for name, (field, texts) in known.items():
+        if name in sent:
+            try:
+                fields[name] = texts[sent[name]]
+            except Mismatch as error:
+                raise _mismatched(name, error, f"={name}") from None
         elif not field.optional:
             problem = f"<{element.tag}> has no {name}"
             raise InvalidElement("missing-attribute", problem, f'{name}="…": {field.type.title}')
+    text = element.text
     if shape.text is not None:
         if len(element):
             raise _unknown("element", element[0].tag, (), "tag").inside(0)
-        if (element.text and element.text.strip(BLANK_TEXT)) or not shape.text.optional:
-            fields[shape.text.name] = decoded(shape.text, element.text, "text")
+        if (text and text.strip(BLANK_TEXT)) or not shape.text.optional:
+            fields[shape.text.name] = decoded(shape.text.name, shape.text.type, text, "text")
         return fields
-    if element.text and element.text.strip(BLANK_TEXT):
-        raise _stray_text(element.text)
+    if text and text.strip(BLANK_TEXT):
+        raise _stray_text(text)
     if shape.children or len(element):
         _read_children(shape, element, fields)
     return fields
@@ -266,28 +310,31 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
         child = known.get(name)
         if child is None:
             raise _unknown("element", name, known, "tag").inside(place)
-        field = child.field
         value: Any
         try:
-            if type(field.type) is Compound:
-                value = read(field.type.shape, inner)
+            if child.shape is not None:
+                value = read(child.shape, inner)
             else:
                 # `attrib` would create a dict for each element.
                 for wrong, _ in inner.items():
                     raise _unknown("attribute", wrong, (), f"@{wrong}")
                 if len(inner):
                     raise _unknown("element", inner[0].tag, (), "tag").inside(0)
-                value = decoded(field, inner.text, "text")
+                value = child.texts[inner.text or ""]
         except InvalidElement as error:
             raise error.inside(place) from None
+        except Mismatch as error:
+            raise _mismatched(name, error, "text").inside(place) from None
         if not child.is_list:
             if name in fields:
                 problem = f"<{element.tag}> contains <{name}> twice"
                 raise InvalidElement("too-many", problem, f"one <{name}>").inside(place)
             fields[name] = value
+        elif name not in fields:
+            fields[name] = [value]
         else:
-            values = fields.setdefault(name, [])
-            if field.type.occurs_once and value in values and value is not None:
+            values = fields[name]
+            if value in values and child.field.type.occurs_once and value is not None:
                 problem = f"<{element.tag}> contains <{name}>{value}</{name}> twice"
                 raise InvalidElement(
                     "twice", problem, f"each {name} once", f"same {values.index(value)} {place}"
@@ -301,14 +348,14 @@ def _read_children(shape: Shape, element: Element, fields: dict[str, Any]) -> No
         if count < child.least:
             problem = f"<{name}> occurs {count} times" if count else f"<{element.tag}> has no <{name}>"
             raise InvalidElement("missing-element", problem, _count_words(child))
-        if child.most is not None and count > child.most:
+        if count > child.most:
             surplus = [place for place, inner in enumerate(element) if inner.tag == name][child.most]
             problem = f"<{name}> occurs {count} times"
             raise InvalidElement("too-many", problem, _count_words(child)).inside(surplus)
 
 
 def _count_words(child: Child) -> str:
-    if child.most is None or child.least == child.most == 1:
+    if not child.is_list or child.least == child.most == 1:
         return f"one <{child.field.name}>"
     if child.least == child.most:
         return f"<{child.field.name}> {child.most} times"
@@ -329,22 +376,6 @@ def _stray_text(text: str) -> InvalidElement:
     )
 
 
-def with_each(
-    shape: Shape, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]
-) -> dict[str, Any]:
-    """Return the fields of an element with `change` applied to each; other keys stay."""
-    other = dict(fields)
-    for field in shape.fields:
-        if field.name in fields:
-            value = fields[field.name]
-            other[field.name] = (
-                [change(field.type, part) for part in value]
-                if isinstance(value, list)
-                else change(field.type, value)
-            )
-    return other
-
-
 def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "\r\n") -> Iterator[str]:
     """Yield an element as XML, with each nested element on its own line if there is an `indent`.
 
@@ -359,17 +390,16 @@ def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "
         yield as_xml(shape.text.type.encode(fields[shape.text.name]))
     inner = indent and indent + "  "
     some = False
-    for child in shape.children:
-        field = child.field
-        if field.name not in fields:
+    for tag, child in shape.elements.items():
+        if tag not in fields:
             continue
-        for value in fields[field.name] if child.is_list else (fields[field.name],):
+        for value in fields[tag] if child.is_list else (fields[tag],):
             some = True
             yield inner
-            if isinstance(field.type, Compound):
-                yield from element_xml(field.name, field.type.shape, value, inner)
+            if child.shape is not None:
+                yield from element_xml(tag, child.shape, value, inner)
             else:
-                yield f"<{field.name}>{as_xml(field.type.encode(value))}</{field.name}>"
+                yield f"<{tag}>{as_xml(child.field.type.encode(value))}</{tag}>"
     if some:
         yield indent
     yield f"</{name}>"
@@ -402,14 +432,14 @@ class OpenReading:
                 sent[name] = [sent[name], one]
         if TEXT not in sent and (shape.needs_text or (own and own.strip(BLANK_TEXT))):
             sent[TEXT] = -1, element
-        for name, part in shape.anywhere.items():
+        for name, kind in shape.anywhere.items():
             found = sent.pop(name, None)
-            if found is None and part.field.optional:
+            if found is None and name in shape.optional:
                 continue
             try:
                 if found is None:
-                    raise InvalidElement("missing-field", f"there is no {name} here", part.field.type.title)
-                self.fields[name] = _occurrences(part, found)
+                    raise InvalidElement("missing-field", f"there is no {name} here", kind.title)
+                self.fields[name] = _occurrences(name, kind, found)
             except InvalidElement as error:
                 error.field = name
                 self.wrong.append(error)
@@ -434,49 +464,54 @@ def _own_text(element: Element) -> str:
     return text
 
 
-def _occurrences(part: Part, found: Any) -> Any:
+def _occurrences(name: str, kind: FieldType, found: Any) -> Any:
     if type(found) is not list:
-        return _occurrence(part, found)
-    if part.item is None and not part.is_any:
+        return _occurrence(name, kind, found)
+    if not isinstance(kind, ListText | AnyText):
         problem = f"there are {len(found)} of these"
-        raise InvalidElement("surplus-fields", problem, part.field.type.title).inside(found[1][0])
-    return [_occurrence(part.item or part, each) for each in found]
+        raise InvalidElement("surplus-fields", problem, kind.title).inside(found[1][0])
+    item = kind.item if isinstance(kind, ListText) else kind
+    return [_occurrence(name, item, each) for each in found]
 
 
-def _occurrence(part: Part, found: str | tuple[int, Element]) -> Any:
+def _occurrence(name: str, kind: FieldType, found: str | tuple[int, Element]) -> Any:
     """Return the value of an attribute, an element, or, in place -1, of the text of the element itself."""
     if isinstance(found, str):
-        return decoded(part.field, found, f"={part.field.name}")
+        return decoded(name, kind, found, f"={name}")
     place, element = found
     if place < 0:
-        return decoded(part.field, _own_text(element), "text")
+        return decoded(name, kind, _own_text(element), "text")
     try:
-        return _value(part, element)
+        return _value(name, kind, element)
     except InvalidElement as error:
         raise error.inside(place) from None
 
 
-def _value(part: Part, element: Element) -> Any:
-    if part.is_any:
+def _value(name: str, kind: FieldType, element: Element) -> Any:
+    if isinstance(kind, AnyText):
         return plain(element)
     if not len(element) and not element.attrib:
-        return decoded(part.field, element.text, "text")
-    if part.item is not None:
-        inner = part.item
-        if element.attrib or (inner.shape is not None and is_item(inner.shape, element)):
-            return [_value(inner, element)]
-        return [_occurrence(inner, each) for each in enumerate(element)]
-    if part.shape is not None:
-        reading = OpenReading(part.shape, element)
+        return decoded(name, kind, element.text, "text")
+    if isinstance(kind, ListText):
+        if element.attrib or is_item(kind.item, (inner.tag for inner in element)):
+            return [_value(name, kind.item, element)]
+        return [_occurrence(name, kind.item, each) for each in enumerate(element)]
+    if isinstance(kind, ObjectText):
+        reading = OpenReading(open_shape(kind), element)
         if reading.wrong:
             raise reading.wrong[0]
         return reading.fields
-    raise InvalidElement("bad-value", "this element has attributes or elements", part.field.type.title)
+    raise InvalidElement("bad-value", "this element has attributes or elements", kind.title)
 
 
-def is_item(shape: Shape, element: Iterable[Any]) -> bool:
-    """Return True if an element is an item with this shape, rather than contains items."""
-    return shape.anywhere is not None and all(inner.tag in shape.anywhere for inner in element)
+def is_item(kind: FieldType, names: Iterable[str]) -> bool:
+    """Return True if an element with these in it is an item of this type, rather than contains items."""
+    return isinstance(kind, ObjectText) and all(name in kind.fields for name in names)
+
+
+def open_shape(kind: FieldType | None) -> Shape:
+    """Return the shape of an element that is an object."""
+    return Shape(anywhere=kind.fields, optional=kind.optional) if isinstance(kind, ObjectText) else Shape()
 
 
 def plain(element: Element, depth: int = 0) -> Any:
@@ -501,19 +536,18 @@ def plain(element: Element, depth: int = 0) -> Any:
     return values
 
 
-def open_xml(tag: str, shape: Shape, values: Mapping[str, Any], head: str = "") -> str:
+def open_xml(tag: str, kinds: Mapping[str, FieldType], values: Mapping[str, Any], head: str = "") -> str:
     """Return an element with an open shape: simple values are attributes. Raises ValueError, KeyError."""
-    parts = shape.anywhere or {}
     inside = ""
     for name, value in values.items():
-        part = parts.get(name)
+        kind = kinds.get(name)
         if isinstance(value, list):
-            item = part.item if part is not None else None
+            item = kind.item if isinstance(kind, ListText) else None
             inside += "".join(_open_element(name, item, each) for each in value) or f"<{name}/>"
         elif isinstance(value, dict):
-            inside += _open_element(name, part, value)
+            inside += _open_element(name, kind, value)
         else:
-            text = escaped(value if part is None or part.is_any else part.field.type.encode(value))
+            text = escaped(value if kind is None or isinstance(kind, AnyText) else kind.encode(value))
             if name == TEXT:
                 inside = text + inside
             else:
@@ -521,14 +555,14 @@ def open_xml(tag: str, shape: Shape, values: Mapping[str, Any], head: str = "") 
     return f"<{tag}{head}>{inside}</{tag}>" if inside else f"<{tag}{head}/>"
 
 
-def _open_element(name: str, part: Part | None, value: Any) -> str:
+def _open_element(name: str, kind: FieldType | None, value: Any) -> str:
     if isinstance(value, dict):
-        return open_xml(name, (part and part.shape) or Shape(), value)
+        return open_xml(name, kind.fields if isinstance(kind, ObjectText) else {}, value)
     if isinstance(value, list):
-        item = part.item if part is not None else None
+        item = kind.item if isinstance(kind, ListText) else None
         inside = "".join(_open_element("item", item, each) for each in value)
         return f"<{name}>{inside}</{name}>" if inside else f"<{name}/>"
-    return f"<{name}>{escaped(value if part is None else part.field.type.encode(value))}</{name}>"
+    return f"<{name}>{escaped(value if kind is None else kind.encode(value))}</{name}>"
 
 
 def wire_field(field: Field) -> Mapping[str, Any]:
@@ -542,44 +576,29 @@ def wire_shape(shape: Shape) -> Mapping[str, Any]:
     return {
         "attributes": [wire_field(field) for field in shape.attributes],
         "text": wire_field(shape.text) if shape.text is not None else None,
-        "children": [*map(_wire_child, shape.children)],
+        "children": [*map(_wire_child, shape.elements.values())],
         "limit": shape.limit,
     }
 
 
 def _wire_child(child: Child) -> Mapping[str, Any]:
-    kind = child.field.type
-    limits = {"least": child.least, "most": child.most}
-    if isinstance(kind, Compound):
-        return {"name": child.field.name, "shape": wire_shape(kind.shape), **limits}
-    return {**wire_field(child.field), "once": kind.occurs_once or None, **limits}
+    described = {"least": child.least, "most": child.most if child.is_list else None}
+    if child.shape is not None:
+        return {"name": child.field.name, "shape": wire_shape(child.shape), **described}
+    return {**wire_field(child.field), "once": child.field.type.occurs_once or None, **described}
 
 
-class ElementField(NamedTuple):
-    """A field of an element with a closed shape: an attribute, a text, one element, or a list of elements.
+def closed_shape(name: str, fields: Iterable[tuple[Field, bool]], outer: tuple[Field, ...] = ()) -> Shape:
+    """Return the shape of an element that has exactly these fields, of which some are attributes.
 
-    The field with the name of its element is its text. `most` is None for a single element.
+    Of the others, the one with the name of the element is its text.
     """
-
-    field: Field
-    is_attribute: bool = False
-    least: int = 1
-    most: int | None = None
-
-
-def closed_shape(name: str, fields: Iterable[ElementField], outer: tuple[Field, ...] = ()) -> Shape:
-    """Return the shape of an element that has exactly these fields."""
-    fields = (*fields,)
-    return Shape(
-        tuple(each.field for each in fields if each.is_attribute),
-        next((each.field for each in fields if each.field.name == name and not each.is_attribute), None),
-        tuple(
-            Child(each.field, each.least, each.most)
-            for each in fields
-            if not each.is_attribute and each.field.name != name
-        ),
-        outer=outer,
-    )
+    attributes: list[Field] = []
+    inside: list[Field] = []
+    for field, is_attribute in fields:
+        (attributes if is_attribute else inside).append(field)
+    text = next((field for field in inside if field.name == name), None)
+    return Shape(tuple(attributes), text, tuple(field for field in inside if field is not text), outer)
 
 
 class ElementType(MessageType, frozen=True):
@@ -603,8 +622,3 @@ class ElementType(MessageType, frozen=True):
 
     def matches(self, fields: Mapping[str, Any]) -> bool:
         return super().matches(fields) and (self.mark is None or fields.get(self.mark[0]) == self.mark[1])
-
-    def with_each(self, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
-        if self.shape.anywhere is not None:
-            return super().with_each(fields, change)
-        return with_each(self.shape, fields, change)

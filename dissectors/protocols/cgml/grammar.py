@@ -17,14 +17,7 @@ from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.table_file import FieldEntry, grammar_from
-from kiebitz.dissectors.grammar.xml.shapes import (
-    MAX_CHILDREN,
-    Child,
-    Compound,
-    ElementField,
-    Shape,
-    closed_shape,
-)
+from kiebitz.dissectors.grammar.xml.shapes import MAX_CHILDREN, Compound, ElementList, closed_shape
 from kiebitz.dissectors.grammar.xml.shapes import ElementType as XmlElementType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER, SEATS
@@ -59,6 +52,13 @@ class ElementType(XmlElementType, frozen=True):
         return self.mark is not None and self.mark[1] == "ask"
 
 
+def _listed(entry: FieldEntry) -> Field:
+    field = entry.field
+    if entry.most is None:
+        return field
+    return msgspec.structs.replace(field, type=ElementList(field.type, entry.least, entry.most))
+
+
 def _row(
     name: str,
     direction: Direction,
@@ -69,7 +69,8 @@ def _row(
     **more: Any,
 ) -> ElementType:
     """Return a row with the shape of its element."""
-    shape = closed_shape(name, (ElementField(*entry) for entry in entries), (VERSION,))
+    fields = ((_listed(entry), entry.is_attribute) for entry in entries)
+    shape = closed_shape(name, fields, (VERSION,))
     return ElementType(
         name,
         direction,
@@ -82,35 +83,40 @@ def _row(
 
 
 _ID = Field("id", Number(PLAYER), "the player's id")
-_NAME = Child(Field("name", Text(NAME), "the player's name", optional=True), 0)
-_RACE = Child(Field("race", Choice("human", "bot", empty=True), "a person or a program", optional=True), 0)
+_NAME = Field("name", Text(NAME), "the player's name", optional=True)
+_RACE = Field("race", Choice("human", "bot", empty=True), "a person or a program", optional=True)
 _ID_IF = msgspec.structs.replace(_ID, optional=True)
-_PLAYER = Compound("player", Shape((_ID,), None, (_NAME, _RACE)))
+
+
+def _element(name: str, *attributes: Field, inside: tuple[Field, ...] = ()) -> Compound:
+    fields = [*((field, True) for field in attributes), *((field, False) for field in inside)]
+    return Compound(name, closed_shape(name, fields))
+
+
+_PLAYER = _element("player", _ID, inside=(_NAME, _RACE))
 _WHOSE = Field("playerid", Number(PLAYER), "the player's id")
 _CARD = Card(hidden=False)
-_TRICK = Shape(
-    (
-        Field("number", Range(1, HAND), "the number of the trick"),
-        Field("playerid", _WHOSE.type, "the winner's id"),
-    ),
-    None,
-    (Child(Field("card", _CARD, "cards"), SEATS, SEATS),),
+_TRICK = _element(
+    "round",
+    Field("number", Range(1, HAND), "the number of the trick"),
+    Field("playerid", _WHOSE.type, "the winner's id"),
+    inside=(Field("card", ElementList(_CARD, SEATS, SEATS), "cards"),),
 )
 
 
 def _outcome(name: str, word: str) -> Compound:
     """Return the type of a winner or loser, with the money won or lost."""
     kind = Field("type", Choice(word), "won or lost")
-    money = Compound("money", Shape((kind,), Field("money", Number(), "the amount")))
-    return Compound(name, Shape((_WHOSE,), None, (Child(Field("money", money, "money")),)))
+    money = _element("money", kind, inside=(Field("money", Number(), "the amount"),))
+    return _element(name, _WHOSE, inside=(Field("money", money, "money"),))
 
 
 TYPES: dict[str, FieldType] = {
     "text": Text(),
     "player": _PLAYER,
-    "culprit": Compound("player", Shape((_ID_IF,), None, (_NAME, _RACE))),
-    "opponent": Compound(
-        "opponent", Shape((), None, (Child(Field("player", _PLAYER, "players"), 1, MAX_CHILDREN),))
+    "culprit": _element("player", _ID_IF, inside=(_NAME, _RACE)),
+    "opponent": _element(
+        "opponent", inside=(Field("player", ElementList(_PLAYER, 1, MAX_CHILDREN), "players"),)
     ),
     "count": Range(1, 100),
     "url": Pattern(
@@ -127,7 +133,7 @@ TYPES: dict[str, FieldType] = {
     "trumps": Pattern("[rgba](:[rgba])?", "r, g, b or a, and after a colon a second one if the game has it"),
     "level": Pattern("[0-9]{1,6}(:[0-9]{1,6})?", "a level, and after a colon that of the game against"),
     "number": Range(1, HAND),
-    "trick": Compound("round", _TRICK),
+    "trick": _TRICK,
     "winner": _outcome("winer", "get"),
     "loser": _outcome("loser", "lost"),
     "load": Range(0, 100),

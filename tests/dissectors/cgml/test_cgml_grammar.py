@@ -19,7 +19,7 @@ from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import Field
-from kiebitz.dissectors.grammar.xml.shapes import Child, Compound, Shape
+from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementList, Shape
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, ElementType
@@ -79,6 +79,14 @@ def values(kind: FieldType) -> st.SearchStrategy[Any]:
     match kind:
         case Compound():
             return fields_of(kind.shape)
+        case ElementList():
+            unique = isinstance(kind.item, Card)
+            return st.lists(
+                values(kind.item),
+                min_size=max(kind.least, 1),
+                max_size=min(kind.most, 4),
+                unique_by=(lambda card: card) if unique else None,
+            )
         case Choice():
             words: list[str | None] = [*kind.words]
             return st.sampled_from([*words, None] if kind.empty and not isinstance(kind, Card) else words)
@@ -94,18 +102,6 @@ def values(kind: FieldType) -> st.SearchStrategy[Any]:
             raise AssertionError(f"no values are known for {kind.title}: add them here")
 
 
-def inner(child: Child) -> st.SearchStrategy[Any]:
-    if child.most is None:
-        return values(child.field.type)
-    unique = isinstance(child.field.type, Card)
-    return st.lists(
-        values(child.field.type),
-        min_size=max(child.least, 1),
-        max_size=min(child.most, 4),
-        unique_by=(lambda card: card) if unique else None,
-    )
-
-
 def fields_of(shape: Shape, *more: Field) -> st.SearchStrategy[dict[str, Any]]:
     single = [*shape.attributes, *([shape.text] if shape.text is not None else [])]
     required = {field.name: values(field.type) for field in single if not field.optional}
@@ -115,8 +111,9 @@ def fields_of(shape: Shape, *more: Field) -> st.SearchStrategy[dict[str, Any]]:
         for field in single
         if field.optional
     }
-    for child in shape.children:
-        (required if child.least else optional)[child.field.name] = inner(child)
+    for field in shape.children:
+        may_lack = field.optional or (isinstance(field.type, ElementList) and not field.type.least)
+        (optional if may_lack else required)[field.name] = values(field.type)
     optional |= {field.name: st.sampled_from(["1.0", "1.19"]) for field in more}
     return st.fixed_dictionaries(required, optional=optional)
 

@@ -27,8 +27,6 @@ def test_properties_of_all_protocols(check: Check, framing: str, of: str) -> Non
 @pytest.mark.full(but=2)
 @some_formats
 def test_decode_after_encode_is_the_identity(framing: str, of: str) -> None:
-    if of == "xml-strict":
-        pytest.skip("the type of a list of elements is that of each: see CGML's tests")
     decode_after_encode_is_the_identity(protocol(framing, of), values_of, times(120))
 
 
