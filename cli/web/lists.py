@@ -225,7 +225,8 @@ def stream_list(reader: Reader, player: str | None) -> records.Streams:
     return records.Streams([stream for stream in found if own is None or stream.id in own])
 
 
-# The plus keeps SQLite from using the index by stream and sorting the result.
+AT_TABLE = "(s.protocol IS NULL OR s.server = ? AND s.protocol = ?)"
+"""SQL condition for the streams of a table; those of no table are shown at each."""
 
 
 def _restrict(
@@ -240,7 +241,7 @@ def _restrict(
     more: list[str | int | float] = []
     if table is not None:
         # The plus keeps SQLite from taking the index by stream, and sorting all of it.
-        of = "SELECT id FROM streams WHERE server = ? AND protocol = ?"
+        of = f"SELECT s.id FROM streams AS s WHERE {AT_TABLE}"
         condition = f"+{alias}.stream_id IN ({of}) AND {condition}"
         more = [table.server, table.protocol]
     if player is not None:

@@ -155,13 +155,18 @@ class Scores(Answer, frozen=True):
 
 
 class TimelineOverview(Answer, frozen=True, rename={"diagnostics": "flaws"}):
-    """The timeline of a table; `times` are a sample of its events with their times in seconds."""
+    """The timeline of a table; `times` are a sample of its events with their times in seconds.
+
+    `errors` and `warnings` are the numbers of all; `flaws` are a sample if there are many.
+    """
 
     first: int
     last: int
     times: list[tuple[int, float]]
     games: list[GameMark]
     diagnostics: list[DiagnosticMark]
+    errors: int
+    warnings: int
     scores: Scores | None
 
 

@@ -5,22 +5,22 @@ Sampling keeps a response small, however long the session is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Mapping
 
 from kiebitz.cli.listings import result_words
 from kiebitz.cli.web import records
-from kiebitz.cli.web.lists import seen_diagnostics
+from kiebitz.cli.web.lists import AT_TABLE, seen_diagnostics
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.read.message_queries import placeholders, visible_groups
 from kiebitz.storage.read.results import named_result
 
 _MAX_TIMES = 500
 _MAX_GAMES = 1000
 _MAX_DIAGNOSTICS = 1000
-_MAX_DIAGNOSTICS_READ = 20_000
 _MAX_STEPS = 1000
 _MAX_NAMES = 50
 """Maximum number of players in the chart."""
@@ -35,12 +35,15 @@ def timeline_overview(reader: Reader, table: TableInfo, player: str | None) -> r
     """Return the timeline of a table in a player's view."""
     timeline = reader.timeline
     first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
+    counts = _counts(reader, table, player)
     return records.TimelineOverview(
         first,
         last,
         _times(reader, table, first, last),
         list(_games(reader, table, player)),
-        _diagnostics(reader, table, player),
+        _diagnostics(reader, table, player, counts),
+        counts.get("error", 0),
+        counts.get("warning", 0),
         _scores(reader, table, player, first, last),
     )
 
@@ -82,22 +85,34 @@ def _games(reader: Reader, table: TableInfo, player: str | None) -> Iterator[rec
             )
 
 
-def _diagnostics(reader: Reader, table: TableInfo, player: str | None) -> list[records.DiagnosticMark]:
-    """Return errors and warnings; of too many, the gravest of each stretch."""
-    found = seen_diagnostics(reader, None, View(player), "warning", 0, None)
+def _counts(reader: Reader, table: TableInfo, player: str | None) -> dict[str, int]:
+    """Return the numbers of visible errors and warnings at a table."""
+    groups = visible_groups(player)
+    query = (
+        "SELECT d.severity, count(*) FROM diagnostics AS d JOIN streams AS s ON s.id = d.stream_id"
+        f" WHERE s.session_id = ? AND {AT_TABLE} AND d.severity != 'note'"
+        f" AND d.grp IN ({placeholders(groups)})"
+    )
+    parameters: list[str | int] = [reader.timeline.session.id, table.server, table.protocol, *groups]
+    if player is not None:
+        query += " AND s.id IN (SELECT value FROM json_each(?))"
+        parameters.append(to_json(sorted(reader.visibility.streams_of(player))))
+    counted = reader.timeline.connection.execute(f"{query} GROUP BY d.severity", parameters)
+    return dict(counted.fetchall())
+
+
+def _diagnostics(
+    reader: Reader, table: TableInfo, player: str | None, counts: Mapping[str, int]
+) -> list[records.DiagnosticMark]:
+    """Return errors and warnings; of too many, a sample."""
     marks = []
-    for row in islice(found, _MAX_DIAGNOSTICS_READ):
-        stream = row.stream
-        # Diagnostics of streams without a table are shown at each table.
-        if stream.protocol is None or (stream.server, stream.protocol) == (table.server, table.protocol):
+    for severity, count in counts.items():
+        every = -(-count // _MAX_DIAGNOSTICS)
+        among = "d.severity = ? AND d.id % ? = 0", (severity, every)
+        for row in seen_diagnostics(reader, table, View(player), "warning", 0, None, among):
             seq = reader.timeline.seq_of_diagnostic(table.id, row.event_id, row.ts_ns)
             marks.append(records.DiagnosticMark(seq, row.severity, row.id))
-    marks.sort(key=lambda mark: mark.seq)
-    stretch = -(-len(marks) // _MAX_DIAGNOSTICS)
-    return [
-        min(marks[at : at + stretch], key=lambda mark: mark.severity != "error")
-        for at in range(0, len(marks), stretch or 1)
-    ]
+    return sorted(marks, key=lambda mark: (mark.seq, mark.id))
 
 
 # Scores.

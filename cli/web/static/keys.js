@@ -35,7 +35,7 @@ export function keysOf(acts) {
     key("+ =", "+", "faster", () => acts.speed(true)),
     key("- _", "-", "slower", () => acts.speed(false)),
     key("s S", "s", "one event a second, or as recorded", acts.pace),
-    key("n", "n", "next error", () => acts.error(1)),
+    key("n", "n", "next error; without errors, next warning", () => acts.error(1)),
     key("N", "N", "previous error", () => acts.error(-1)),
     key("/", "/", "filter events and messages", acts.filter),
     key("t T", "t", "all tables side by side; Enter enlarges one", acts.tables),

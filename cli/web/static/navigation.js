@@ -4,13 +4,18 @@ import { changedSpeed } from "./playback_speed.js";
 import { TimelineData } from "./timeline_data.js";
 import { differs } from "./view_state.js";
 
+/** Number of errors requested at a time. */
+const ERRORS_READ = 100;
+/** Greater than the id of any diagnostic. */
+const BEHIND_ALL = 1e12;
+
 /** Moves the current position; each move starts after the previous one has finished. */
 export class Navigation {
   #view;
   #model;
   #source;
   #last = Promise.resolve();
-  /** The diagnostic last moved to, and the event shown for it: the first event, if the diagnostic is earlier. */
+  /** The id of the diagnostic last moved to, and the event shown for it: the first event, if it is earlier. */
   #diagnostic = null;
 
   /**
@@ -71,7 +76,7 @@ export class Navigation {
     });
   }
 
-  /** Move to the next or previous error. */
+  /** Move to the next or previous error; without errors, to a warning. */
   error(by) {
     this.#queue(() => this.#error(by));
   }
@@ -81,27 +86,44 @@ export class Navigation {
     this.#queue(() => this.#play());
   }
 
-  #error(by) {
+  async #error(by) {
+    const before = this.#view.now;
     const { timeline, seq } = this.#model;
     if (timeline === null) return;
-    const errors = timeline.diagnostics.filter(({ severity }) => severity === "error");
+    const severity = timeline.errors ? "error" : "warning";
     const shown = this.#diagnostic?.at === seq ? this.#diagnostic : null;
-    const isLater = (one) =>
-      // From where the session opens, the errors before it are found, too.
-      shown
-        ? isAfter(one, shown)
-        : one.seq > seq || ((seq <= timeline.begin || seq === timeline.opening) && by > 0);
-    const isEarlier = (one) => (shown ? isAfter(shown, one) : one.seq < seq);
-    const found = by > 0 ? errors.find(isLater) : errors.findLast(isEarlier);
-    if (found === undefined) {
-      const side = `no error ${by > 0 ? "after" : "before"} this ${shown ? "one" : "event"}`;
-      this.#view.update({ notice: errors.length ? side : "there are no errors" });
+    const found = timeline[`${severity}s`] ? await this.#nearest(by, severity, shown) : undefined;
+    if (differs(this.#view.now, before, "session", "table", "as")) return;
+    if (!found) {
+      const side = `no ${severity} ${by > 0 ? "after" : "before"} this ${shown ? "one" : "event"}`;
+      this.#view.update({ notice: found === null ? side : "there are no errors and no warnings" });
       return;
     }
+    const { code, text, message } = found;
     const at = Math.max(found.seq, timeline.begin);
-    this.moveTo(at);
-    this.#diagnostic = { ...found, at };
-    return this.#showDiagnostic(found);
+    this.moveTo(at, { notice: `${severity}[${code}]: ${text}`, message });
+    this.#diagnostic = { id: found.id, at };
+  }
+
+  /** Return the diagnostic of a severity next to the one shown, or to the current event; null if there is none. */
+  async #nearest(by, severity, shown) {
+    const { table, as } = this.#view.now;
+    const { timeline, seq } = this.#model;
+    const isForward = by > 0;
+    // From where the session opens, the errors before it are found, too.
+    const isAtBegin = isForward && (seq <= timeline.begin || seq === timeline.opening);
+    const isWanted = (one) => shown || isAtBegin || (isForward ? one.seq > seq : one.seq < seq);
+    // The marks are a sample: from the one before the position, all are read.
+    const marks = timeline.diagnostics;
+    const mark = isForward ? marks.findLast((one) => one.seq <= seq) : marks.find((one) => one.seq >= seq);
+    let id = shown?.id ?? (isAtBegin ? null : mark?.id) ?? (isForward ? 0 : BEHIND_ALL);
+    for (;;) {
+      const params = { table, severity, [isForward ? "after" : "before"]: id, limit: shown ? 1 : ERRORS_READ };
+      const { diagnostics, is_first: isFirst, is_last: isLast } = await this.#source.diagnostics(as, params);
+      const found = isForward ? diagnostics.find(isWanted) : diagnostics.findLast(isWanted);
+      if (found || !diagnostics.length || (isForward ? isLast : isFirst)) return found ?? null;
+      id = diagnostics.at(isForward ? -1 : 0).id;
+    }
   }
 
   #play() {
@@ -161,22 +183,7 @@ export class Navigation {
     });
   }
 
-  async #showDiagnostic({ id }) {
-    const before = this.#view.now;
-    const { diagnostics } = await this.#source.diagnostics(before.as, { after: id - 1, limit: 1 });
-    const found = diagnostics.find((one) => one.id === id);
-    // The message may be invisible to another viewer.
-    if (differs(this.#view.now, before, "session", "as")) return;
-    if (found && this.#diagnostic?.id === id) {
-      this.#view.update({ notice: `${found.severity}[${found.code}]: ${found.text}`, message: found.message });
-    }
-  }
-
   #queue(task) {
     this.#last = this.#last.then(task).catch((error) => this.#view.update({ notice: error.message }));
   }
-}
-
-function isAfter(one, other) {
-  return one.seq > other.seq || (one.seq === other.seq && one.id > other.id);
 }

@@ -1,7 +1,7 @@
 // The timeline slider: a native range input, with marks of games and diagnostics above.
 
 import { byId, element, printable, svgElement, write } from "./elements.js";
-import { formatClock } from "./format.js";
+import { formatClock, formatCount } from "./format.js";
 
 /** Number of positions; marks at the same position are merged. */
 const PLACES = 400;
@@ -46,7 +46,8 @@ export class TimelineBar {
       timeline.first,
       timeline.last,
       timeline.games.length,
-      timeline.diagnostics.length,
+      timeline.errors,
+      timeline.warnings,
     ]);
     if (this.#drawn !== drawn) this.#mark(timeline);
     this.#drawn = drawn;
@@ -74,8 +75,9 @@ export class TimelineBar {
       return mark;
     });
     byId("marks").replaceChildren(...marks);
-    const errors = timeline.diagnostics.filter(({ severity }) => severity === "error").length;
-    write(byId("errors"), errors ? `${errors} ${errors === 1 ? "error" : "errors"}` : "");
+    const { errors, warnings } = timeline;
+    const counts = [errors && formatCount(errors, "error"), warnings && formatCount(warnings, "warning")];
+    write(byId("errors"), counts.filter(Boolean).join(", "));
   }
 }
 

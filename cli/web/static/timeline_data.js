@@ -12,6 +12,8 @@ export class TimelineData {
     this.times = data.times;
     this.games = data.games;
     this.diagnostics = data.flaws;
+    this.errors = data.errors;
+    this.warnings = data.warnings;
     this.scores = data.scores;
   }
 

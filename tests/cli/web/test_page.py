@@ -320,6 +320,31 @@ def test_a_message_opens_at_its_error(width: int, height: int, five: Five, look:
     sight.until(lambda: str(sight.tell(here)).startswith(f"m{number}"), "its arrow is marked")
 
 
+def _is_at_message(sight: Sight, message: str) -> bool:
+    return place(sight).get("message") == message
+
+
+def test_all_errors_are_counted_and_visited(tmp_path: Path, look: Look) -> None:
+    """Also if there are more than the timeline has marks."""
+    count = 1203
+    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").hears(b"ROUND STARTING;1;tok")
+    talk.says(b"JOIN;tok").hears(b"ROUND STARTED;1;alice")
+    for _ in range(count):
+        talk.says(b"ANNOUNCE;9,9;tok").hears(b"ANNOUNCED;alice;3,1")
+    with served(record(tmp_path / "errors.db", talk.items)) as server:
+        found = asked(server, "tables/1/timeline")
+        assert (found["errors"], found["warnings"]) == (count, 0)
+        assert 500 < len(found["flaws"]) <= 1000
+        sight = look(server.at())
+        sight.until(lambda: sight.text("#errors") == "1,203 errors", "they are counted")
+        ids = asked(server, "diagnostics", table=1, severity="error", limit=4, after=0)["diagnostics"]
+        visited = [str(one["message"]) for one in ids]
+        for key, message in [*zip("nnnn", visited, strict=True), ("N", visited[-2])]:
+            sight.press(key)
+            sight.until(partial(_is_at_message, sight, message), f"{key} leads to {message}")
+        server.end()
+
+
 @pytest.mark.full
 def test_the_filter_line(five: Five, look: Look) -> None:
     session = SESSION["maexchen"]
