@@ -186,3 +186,20 @@ def test_a_page_that_would_ask_another_machine_is_found(
     generated: ModuleType, built: str, fetches: bool
 ) -> None:
     assert bool(generated._FETCHES.search(built)) == fetches
+
+
+def test_the_keys_of_the_page_are_listed() -> None:
+    """Each key of the page is in the guide, and each in the guide is one."""
+    source = (ROOT / "cli/web/static/keys.js").read_text()
+    bound = {found[1].split()[0] for found in re.finditer(r'key\(\s*"([^"]+)"', source)}
+    shown = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowUp": "↑", "ArrowDown": "↓"}
+    shown |= {"PageUp": "PgUp", "PageDown": "PgDn", "Escape": "Esc"}
+    guide = (ROOT / "docs/guides/browser.md").read_text()
+    (table,) = re.findall(r"^## Keys\n(.*?)^## ", guide, re.DOTALL | re.MULTILINE)
+    listed = {
+        word.strip("` ")
+        for row in re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
+        for word in re.split(r",| to ", row)
+    }
+    wanted = {shown.get(key, key) for key in bound if not key.startswith("Shift+")} | {"Space", "8"}
+    assert listed - {"key", "---"} == wanted - {"e", "d", "r", "g"}

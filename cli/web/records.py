@@ -325,6 +325,15 @@ class Completion(Answer, frozen=True, rename={"start": "from"}):
     words: list[str]
 
 
+class Matches(Answer, frozen=True):
+    """The numbers of a table's rows that pass a filter; without `is_complete`, there may be more."""
+
+    events: int
+    messages: int
+    diagnostics: int
+    is_complete: bool
+
+
 class FilterCheck(Answer, frozen=True, omit_defaults=True):
     """The error in a filter and its position; empty if the filter is valid.
 

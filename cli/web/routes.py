@@ -6,6 +6,7 @@ The server's routes and the OpenAPI document are generated from this table.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -14,6 +15,7 @@ from kiebitz.cli.configuration.naming import named
 from kiebitz.cli.render.svg.document import document
 from kiebitz.cli.render.svg.svg_canvas import Shape
 from kiebitz.cli.web import records
+from kiebitz.cli.web.filter_help import count_matches, filter_values
 from kiebitz.cli.web.lists import diagnostics, events, message_at, messages, stream_list
 from kiebitz.cli.web.picture_cache import cached_table
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
@@ -213,8 +215,13 @@ def _streams(reader: Reader, request: ApiRequest) -> records.Streams:
 
 
 def _complete(reader: Reader, request: ApiRequest) -> records.Completion:
-    before, names = complete_filter(request.text("text") or "")
+    values = partial(filter_values, reader, request.player)
+    before, names = complete_filter(request.text("text") or "", values)
     return records.Completion(len(before), names[:_MAX_COMPLETIONS])
+
+
+def _matches(reader: Reader, request: ApiRequest) -> records.Matches:
+    return count_matches(reader, _table(reader, request), request.view())
 
 
 def _check_filter(reader: Reader, request: ApiRequest) -> records.FilterCheck:
@@ -243,6 +250,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         records.Events,
         _events,
         (*_ROW_RANGE, _AROUND, _FILTER, Parameter("game", "number", "only this game's events"), _AS),
+        may_take_long=True,
+    ),
+    Endpoint(
+        "/api/tables/{table}/matches",
+        "how many events, messages and diagnostics pass a filter",
+        records.Matches,
+        _matches,
+        (_FILTER, _AS),
         may_take_long=True,
     ),
     Endpoint(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.registry import installed
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.timeline import Timeline
@@ -55,10 +56,43 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
     return to_sql(wanted, target, timeline.numbers)
 
 
-def complete_filter(text: str) -> tuple[str, list[str]]:
-    """Split off the name at the end of a filter; return the text before it and its completions."""
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
+_OPERATOR = re.compile(r"([\w.]+) *(?:==|!=|contains|in *\{[^{}]*)$")
+"""The end of a filter after an operator, with the name before it."""
+
+_MAX_SET = 300
+"""Maximum number of characters before a value that are searched for its name."""
+
+
+def complete_filter(
+    text: str, values: Callable[[str], Iterable[str]] = lambda name: ()
+) -> tuple[str, list[str]]:
+    """Split off the word at the end of a filter; return the text before it and its completions.
+
+    After an operator, these are values of the name before it, in quotes. Within quotes there are no others.
+
+    Args:
+        text: The filter so far.
+        values: Returns the known values of a name.
+    """
     from kiebitz.dissectors.filters import complete
 
+    is_quoted = '"' in _STRINGS.sub("", text)
+    start = text.rindex('"') if is_quoted else len(text) - len(_word(text))
+    compared = _OPERATOR.search(text[:start].rstrip()[-_MAX_SET:])
+    if compared is not None:
+        begun = text[start:].removeprefix('"').casefold()
+        # Written as JSON, as a value may contain quotes.
+        found = [to_json(value) for value in values(compared[1]) if value.casefold().startswith(begun)]
+        if found:
+            return text[:start], found
+    # Without a beginning, only a value is expected.
+    is_name = not is_quoted and (start < len(text) or not text.strip())
+    return text[:start], complete(text[start:], field_catalog()) if is_name else []
+
+
+def _word(text: str) -> str:
+    """Return the name, or its beginning, at the end of a filter."""
     found = re.search(r"[\w.]*$", text)
     assert found is not None
-    return text[: found.start()], complete(found[0], field_catalog())
+    return found[0]

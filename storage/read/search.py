@@ -118,7 +118,8 @@ def search_messages(
     seen: Callable[[Message], Message | None] | None = None,
 ) -> Search:
     """Search the session's messages by id; `seen` is that of `search_events`."""
-    if seen is None or wanted is None:
+    # Of the messages on a player's own streams, all are visible.
+    if seen is None or (wanted is None and isinstance(streams, Collection)):
         condition = sql_condition(timeline, wanted, "messages")
         return _on_streams(timeline, "messages", "m", streams, *condition)
 

@@ -1,8 +1,11 @@
 // The state of the view in the address, behind `#`, as in `#table=1&at=477&as=alice`. Defaults are left out.
 
+import { shorten } from "./format.js";
 import { AT_FIRST, differs } from "./view_state.js";
 
 const WRITTEN_AFTER_MS = 400;
+/** Maximum length of a part of an address in a sentence. */
+const MOST_SHOWN = 30;
 const NUMBERS = ["session", "table", "at", "message"];
 const TEXTS = ["as", "filter", "pane"];
 const FLAGS = ["several", "projector", "home"];
@@ -10,17 +13,23 @@ const FLAGS = ["several", "projector", "home"];
 const STEPS = ["session", "table", "as", "message", "several", "home"];
 
 /**
- * Parse an address; what it leaves out has its default. `group` is the name of a session.
+ * Parse an address; what it leaves out has its default. `group` is the name of a session; `wrong` are sentences about
+ * what cannot be meant.
  *
  * @param {string} hash
  * @returns {Partial<import("./view_state.js").State>}
  */
 export function parseHash(hash) {
   const params = new URLSearchParams(hash.replace(/^#/, ""));
-  const state = {};
+  const state = { wrong: [] };
   for (const name of [...NUMBERS, ...TEXTS, ...FLAGS]) state[name] = AT_FIRST[name];
-  for (const name of NUMBERS)
-    if (/^\d{1,15}$/.test(params.get(name) ?? "")) state[name] = Number(params.get(name));
+  for (const [name, value] of params) {
+    if (NUMBERS.includes(name)) {
+      if (/^\d{1,15}$/.test(value)) state[name] = Number(value);
+      else state.wrong.push(`${name} is a number, not ${shorten(value, MOST_SHOWN)}`);
+    } else if (![...TEXTS, ...FLAGS, "group"].includes(name))
+      state.wrong.push(`an address has no ${shorten(name, MOST_SHOWN)}`);
+  }
   for (const name of TEXTS) if (params.has(name)) state[name] = params.get(name);
   // A link by a session's name, as on the sheet of a class.
   if (params.has("group")) state.group = params.get("group");
@@ -58,7 +67,7 @@ export class Address {
 
   /**
    * @param {import("./view_state.js").ViewState} view
-   * @param {(state: Partial<import("./view_state.js").State>) => void} follow receives the state of a new address
+   * @param {(hash: string) => void} follow receives a new address
    */
   constructor(view, follow) {
     this.#view = view;
@@ -69,7 +78,7 @@ export class Address {
       if (location.hash === this.#written) return;
       clearTimeout(this.#timer);
       this.#written = location.hash;
-      follow(parseHash(location.hash));
+      follow(location.hash);
     };
     addEventListener("hashchange", read);
     addEventListener("popstate", read);

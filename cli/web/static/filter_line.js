@@ -61,18 +61,18 @@ export class FilterLine {
     this.#showError(null);
     this.#timer = setTimeout(() => {
       this.#ask();
-      this.#try();
+      this.#try(false);
     }, PAUSE_MS);
   }
 
-  /** Apply the text if it is a filter; return whether it is. */
-  async #try() {
+  /** Apply the text if it is a filter; return whether it is. While one types, an error is a hint only. */
+  async #try(isFinal) {
     clearTimeout(this.#timer);
     const text = this.#input.value.trim();
     try {
       if (text) await this.#source.checkFilter(text);
     } catch (error) {
-      if (text === this.#input.value.trim()) this.#showError(error);
+      if (text === this.#input.value.trim()) this.#showError(error, isFinal);
       return false;
     }
     if (text !== this.#input.value.trim()) return false;
@@ -81,7 +81,7 @@ export class FilterLine {
   }
 
   async #keep() {
-    if (await this.#try()) this.#close();
+    if (await this.#try(true)) this.#close();
   }
 
   #drop() {
@@ -97,14 +97,16 @@ export class FilterLine {
   }
 
   /** Mark the position of an error, and show its message; null clears it. */
-  #showError(error) {
+  #showError(error, isFinal = false) {
     const box = byId("filter-error");
     box.hidden = error === null;
-    this.#input.setAttribute("aria-invalid", String(error !== null));
+    box.classList.toggle("is-hint", !isFinal);
+    byId("filter-sentence").setAttribute("role", isFinal ? "alert" : "note");
+    this.#input.setAttribute("aria-invalid", String(error !== null && isFinal));
     if (error === null) return;
     const caret = byId("filter-caret");
     caret.hidden = error.position === null;
-    if (error.position !== null) {
+    if (!caret.hidden) {
       // The server's positions do not include leading blanks.
       const lead = this.#input.value.length - this.#input.value.trimStart().length;
       const before = [...this.#input.value].slice(0, lead + error.position).join("");
@@ -115,15 +117,11 @@ export class FilterLine {
     write(byId("filter-sentence"), error.message);
   }
 
-  // Completion of names.
+  // Completion of names and values.
 
   async #ask() {
     const end = this.#input.selectionStart ?? this.#input.value.length;
     const text = this.#input.value.slice(0, end);
-    if (!/[\w.]$/.test(text)) {
-      this.#list([]);
-      return;
-    }
     this.#completing = text;
     try {
       const { from, words } = await this.#source.complete(text);

@@ -1,6 +1,7 @@
 // The dialog with all keys.
 
 import { byId, element } from "./elements.js";
+import { letterKeys } from "./keys.js";
 
 /** @param {import("./keys.js").Key[]} keys */
 export function showHelp(keys, isFile) {
@@ -12,7 +13,10 @@ export function showHelp(keys, isFile) {
   const filter = isFile
     ? "In this file the filter searches for words: a line must contain all of them."
     : 'The filter line accepts display filters, such as actor == "alice" && kind == "rolled".';
+  const turn = ({ target }) => letterKeys.turn(target.checked);
+  const choice = element("input", { type: "checkbox", checked: letterKeys.areOn, onchange: turn });
   byId("help-body").replaceChildren(
+    element("label", { class: "help-choice" }, choice, " Letters, digits and signs are keys"),
     element("table", {}, element("tbody", {}, ...rows)),
     element("p", {}, filter),
   );

@@ -87,7 +87,7 @@ export class HomePage {
     const empty = this.#isWatching
       ? "no session yet: one appears here as soon as it is recorded"
       : "no session is served here";
-    write(byId("home-empty"), sessions.length ? "" : empty);
+    write(byId("home-empty"), sessions.length ? this.#view.now.notice : empty);
     const counts = [formatCount(sessions.length, "session")];
     if (live.length) counts.push(formatCount(walls.length, "live table"));
     write(byId("home-counts"), counts.join(" · "));

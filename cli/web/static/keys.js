@@ -1,9 +1,12 @@
-// The keys, as bound and as shown in the help. They are those of `kiebitz watch`.
+// The keys, as bound and as shown in the help.
+
+import { keep, recall } from "./stored_choice.js";
 
 /** Elements in which keys are text. */
 const TYPED_IN = "input:not([type=range]), textarea, select, [contenteditable]";
-/** Elements that handle Space and Enter themselves. */
-const PRESSED = "button, a[href], summary, [role=tab], [role=option], [role=listbox]";
+/** Elements that handle Space and Enter themselves; a tab is shown as soon as it has the focus. */
+const PRESSED = "button:not([role=tab]), a[href], summary, [role=option], [role=listbox]";
+const LETTERS_KEPT_AS = "kiebitz-letter-keys";
 
 /**
  * @typedef {object} Key
@@ -64,6 +67,15 @@ export function keysOf(acts) {
   ];
 }
 
+/** The choice of keys that are single characters: speech input and tremor press them unintended (WCAG 2.1.4). */
+export const letterKeys = {
+  areOn: recall(LETTERS_KEPT_AS) !== "off",
+  turn(areOn) {
+    this.areOn = areOn;
+    keep(LETTERS_KEPT_AS, areOn ? undefined : "off");
+  },
+};
+
 /**
  * Listen for keys on the whole page.
  *
@@ -79,6 +91,7 @@ export function listenForKeys(keys, isHome) {
     if (isElsewhere || target.closest?.(TYPED_IN) || document.querySelector("dialog[open]")) return;
     if ((event.key === " " || event.key === "Enter") && target.closest?.(PRESSED)) return;
     const isNamed = event.key.length > 1;
+    if (!isNamed && event.key !== " " && !letterKeys.areOn) return;
     const key = byName.get(event.shiftKey && isNamed ? `Shift+${event.key}` : event.key);
     if (key === undefined || (isHome() && !key.isForHome)) return;
     // Unused keys scroll the page as usual.

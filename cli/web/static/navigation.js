@@ -7,7 +7,7 @@ import { differs } from "./view_state.js";
 /** Number of errors requested at a time. */
 const ERRORS_READ = 100;
 /** Greater than the id of any diagnostic. */
-const BEHIND_ALL = 1e12;
+const ABOVE_ALL_IDS = 1e12;
 
 /** Moves the current position; each move starts after the previous one has finished. */
 export class Navigation {
@@ -116,7 +116,7 @@ export class Navigation {
     // The marks are a sample: from the one before the position, all are read.
     const marks = timeline.diagnostics;
     const mark = isForward ? marks.findLast((one) => one.seq <= seq) : marks.find((one) => one.seq >= seq);
-    let id = shown?.id ?? (isAtBegin ? null : mark?.id) ?? (isForward ? 0 : BEHIND_ALL);
+    let id = shown?.id ?? (isAtBegin ? null : mark?.id) ?? (isForward ? 0 : ABOVE_ALL_IDS);
     for (;;) {
       const params = { table, severity, [isForward ? "after" : "before"]: id, limit: shown ? 1 : ERRORS_READ };
       const { diagnostics, is_first: isFirst, is_last: isLast } = await this.#source.diagnostics(as, params);

@@ -8,6 +8,7 @@ import { Header } from "./header.js";
 import { copyReference } from "./clipboard.js";
 import { byId } from "./elements.js";
 import { FilterLine } from "./filter_line.js";
+import { shorten } from "./format.js";
 import { Fragments } from "./fragments.js";
 import { HomePage } from "./home.js";
 import { HeldStrip } from "./held_strip.js";
@@ -31,7 +32,7 @@ import { TableGrid } from "./table_grid.js";
 import { Stage } from "./stage.js";
 import { initStatusLine } from "./status_line.js";
 import { SessionModel } from "./session_model.js";
-import { ViewState } from "./view_state.js";
+import { AT_FIRST, ViewState } from "./view_state.js";
 
 /**
  * Show what a data source has.
@@ -98,8 +99,11 @@ export function showPage(source) {
     home: () =>
       model.hasHome ? model.open({ ...view.now, home: true }) : view.update({ notice: "there is only one session" }),
     player: () => header.choosePlayer(),
-    pane: (event) => panes.show(Number(event.key) - 1),
-    turn: (by) => panes.next(by),
+    pane: (event) => announcer.say(panes.show(Number(event.key) - 1)?.title ?? "there is no such list here"),
+    turn: (by) => {
+      panes.next(by);
+      announcer.say(panes.pane.title);
+    },
     list: (event) => panes.press(event),
     held: showHeld,
     byHand: (deed) => (panes.pane === heldPane ? heldPane.act(deed) : false),
@@ -139,9 +143,16 @@ export function showPage(source) {
     byId("tabs").querySelector("[aria-selected=true]").focus();
   });
 
-  new Address(view, (state) => model.open({ ...view.now, ...state, playing: false }));
+  /** Parse an address, whose pane must be one. */
+  function placeOf(hash) {
+    const state = parseHash(hash);
+    if (panes.has(state.pane)) return state;
+    return { ...state, pane: AT_FIRST.pane, wrong: [...state.wrong, `there is no list ${shorten(state.pane, 30)}`] };
+  }
+
+  new Address(view, (hash) => model.open({ ...view.now, ...placeOf(hash), playing: false }));
   document.addEventListener("visibilitychange", () => view.notifyData());
-  const begun = parseHash(location.hash);
+  const begun = placeOf(location.hash);
   model.open({ ...view.now, ...begun, home: location.hash === "" ? null : begun.home });
   return { view, model };
 }

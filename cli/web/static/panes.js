@@ -51,6 +51,11 @@ export class Panes {
     this.#update();
   }
 
+  /** Return whether there is a pane of a name, which may be hidden now. */
+  has(name) {
+    return this.#panes.some((pane) => pane.name === name);
+  }
+
   /** The visible pane. */
   get pane() {
     return this.#available.find(({ name }) => name === this.#view.now.pane) ?? this.#panes[0];
@@ -66,10 +71,12 @@ export class Panes {
     return BESIDE_TABLE.matches && (this.pane.press(event));
   }
 
-  /** Show the pane of a name or an index. */
+  /** Show the pane of a name or an index; return it, or null if it is not available. */
   show(which) {
     const pane = this.#panes[which] ?? this.#panes.find(({ name }) => name === which);
-    if (pane && this.#available.includes(pane)) this.#view.update({ pane: pane.name });
+    if (!this.#available.includes(pane)) return null;
+    this.#view.update({ pane: pane.name });
+    return pane;
   }
 
   /** Show the next or previous pane. */

@@ -2,6 +2,7 @@
 
 import { TableEvents } from "./table_events.js";
 import { EventStream } from "./event_stream.js";
+import { formatCount } from "./format.js";
 import { TimelineData } from "./timeline_data.js";
 import { AT_FIRST, PUBLIC, differs } from "./view_state.js";
 
@@ -9,8 +10,9 @@ import { AT_FIRST, PUBLIC, differs } from "./view_state.js";
 const TIMELINE_EVERY_MS = 500;
 /** Maximum share of the time that is spent on requests for the timeline. */
 const TIMELINE_SHARE = 0.05;
-/** Interval between two requests for filtered events. */
+/** Interval between two requests for filtered events, and between two for the number of matches. */
 const FILTER_EVERY_MS = 300;
+const MATCHES_EVERY_MS = 2000;
 
 /** Loads the data for the view state, and notifies it of new data. */
 export class SessionModel {
@@ -96,19 +98,29 @@ export class SessionModel {
       this.onlyPlayer = found.player;
       this.hasHome = found.home ?? false;
       this.delay = found.delay ?? null;
-      place = this.#withSession(place);
-      if (this.hasHome && (place.home ?? true)) return this.#showHome(place);
+      const { wrong = [], ...known } = this.#withSession(place);
+      place = known;
+      if (this.hasHome && (place.home ?? true)) return this.#showHome(place, wrong);
       const session = this.sessions.find(({ number }) => number === place.session) ?? this.sessions[0];
       if (session === undefined) throw new Error("no session is served here");
+      if (place.session !== session.number && place.session !== AT_FIRST.session)
+        wrong.push(`there is no session ${place.session} here`);
       this.#source.session = session.number;
       const { tables, players } = await this.#source.tables();
       if (generation !== this.#generation) return;
       this.tables = tables;
       this.players = players;
       const table = tables.find((one) => one.table === place.table) ?? this.#busiestTable();
+      // With another table, the rest of a place means something else.
+      const isTable = place.table === null || table?.table === place.table;
+      if (!isTable) wrong.push(`there is no table ${place.table} in this session`);
+      if (isTable && table !== null && place.at > table.last)
+        wrong.push(`there is no event ${place.at} at this table: the last one is ${table.last}`);
+      const isAt = isTable && place.at !== null && place.at <= (table?.last ?? 0);
       // A live session opens at its latest event, a recorded one where its first game begins.
-      this.#opensAtGame = place.at === null && !session.live;
-      const at = place.at ?? (session.live || table === null ? null : Math.min(table.first + 1, table.last));
+      this.#opensAtGame = !isAt && !session.live;
+      const first = session.live || table === null ? null : Math.min(table.first + 1, table.last);
+      const at = isAt ? place.at : first;
       const as = found.player ?? place.as ?? (place.projector ? PUBLIC : null);
       this.#view.update({
         ...place,
@@ -119,8 +131,9 @@ export class SessionModel {
         as,
         live: session.live,
         trouble: "",
-        notice: session.lacks ?? this.#source.leftOut ?? "",
+        notice: [...wrong, session.lacks ?? this.#source.leftOut].filter(Boolean).join(" · "),
       });
+      if (place.message !== null) await this.#checkMessage(place.message, as);
       await this.#loadTable();
     } catch (error) {
       this.#showError(error);
@@ -129,22 +142,34 @@ export class SessionModel {
     }
   }
 
+  /** Open no message that the session, or the viewer, does not have. */
+  async #checkMessage(number, as) {
+    try {
+      await this.#source.message(as, number);
+    } catch (error) {
+      const { message, notice } = this.#view.now;
+      if (message === number && !error.isUnreachable)
+        this.#view.update({ message: null, notice: [error.message, notice].filter(Boolean).join(" · ") });
+    }
+  }
+
   /** Return a view state with the number of the session that its `group` names; of several, the live one. */
   #withSession({ group = null, ...place }) {
     if (group === null) return place;
     const named = this.sessions.filter(({ label }) => label === group);
     const found = named.findLast(({ live }) => live) ?? named.at(-1);
-    return found === undefined ? { ...place, home: true } : { ...place, session: found.number, home: false };
+    if (found !== undefined) return { ...place, session: found.number, home: false };
+    return { ...place, home: true, wrong: [...(place.wrong ?? []), `there is no session ${group} here`] };
   }
 
   /** Show the home page, which loads its own data. */
-  #showHome({ projector = false }) {
+  #showHome({ projector = false }, wrong) {
     this.tables = this.players = [];
     this.timeline = this.tableEvents = null;
     const { session, table, at, message } = AT_FIRST;
     const as = projector ? PUBLIC : null;
     this.#view.update({ session, table, at, as, message, home: true, several: false, projector });
-    this.#view.update({ playing: false, live: false, notice: "", trouble: "" });
+    this.#view.update({ playing: false, live: false, notice: wrong.join(" · "), trouble: "" });
     this.#view.notifyData();
   }
 
@@ -190,14 +215,24 @@ export class SessionModel {
     this.tableEvents = tableEvents;
     try {
       await tableEvents.load(this.seq);
-      if (filter && tableEvents === this.tableEvents) {
-        const isAny = tableEvents.paged.items.length > 0 || !tableEvents.paged.isFirst || !tableEvents.paged.isLast;
-        this.#view.update({ notice: isAny ? "" : "no event matches the filter" });
-      }
+      if (tableEvents === this.tableEvents) await this.#countMatches();
     } catch (error) {
       this.#showError(error);
     }
     this.#view.notifyData();
+  }
+
+  /** Count what passes the filter, so that nothing in one list leads to another. */
+  async #countMatches() {
+    const { table, as, filter, matches } = this.#view.now;
+    if (filter === "") {
+      if (matches) this.#view.update({ matches: "" });
+      return;
+    }
+    const { is_complete: isComplete, ...counts } = await this.#source.matches(table, as, filter);
+    if (differs(this.#view.now, { table, as, filter }, "table", "as", "filter")) return;
+    const words = Object.entries(counts).map(([name, count]) => formatCount(count, name.slice(0, -1)));
+    this.#view.update({ matches: `${words.join(", ")}${isComplete ? "" : " or more"}` });
   }
 
   #followLive() {
@@ -240,8 +275,10 @@ export class SessionModel {
     if (table === this.#view.now.table && events.length) {
       this.timeline.append(events);
       this.tableEvents.append(events);
-      if (this.#view.now.filter)
+      if (this.#view.now.filter) {
         this.#later("filter", FILTER_EVERY_MS, () => this.tableEvents.paged.more("after"));
+        this.#later("matches", MATCHES_EVERY_MS, () => this.#countMatches());
+      }
       this.#renewTimelineLater();
     }
     this.#view.notifyData();

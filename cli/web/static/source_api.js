@@ -70,6 +70,10 @@ export class ApiSource {
     return this.ask("streams", { as });
   }
 
+  matches(table, as, filter) {
+    return this.ask(`tables/${table}/matches`, { as, filter });
+  }
+
   complete(text) {
     return this.ask("complete", { text });
   }

@@ -6,6 +6,9 @@ import { PUBLIC } from "./view_state.js";
 /** Groups of diagnostics in a player's view: those of the bytes. All others need the full view. */
 const FROM_ITS_BYTES = new Set(["malformed", "network"]);
 
+/** What display filters have, and searched words rarely. */
+const DISPLAY_FILTER = /[!=<>]=|&&|\|\||[<>]|\b(contains|matches)\b/;
+
 /** Reads from the file; the methods are those of `import("./source.js").Source`. */
 export class FileSource {
   isFile = true;
@@ -129,11 +132,14 @@ export class FileSource {
     const graver = { error: ["error"], warning: ["error", "warning"], note: ["error", "warning", "note"] }[
       severity
     ];
-    const own = this.#visible(this.#data.diagnostics, as, table).filter(
-      (row) => graver.includes(row.severity) && (as === null || FROM_ITS_BYTES.has(row.group)),
-    );
+    const own = this.#diagnostics(as, table).filter((row) => graver.includes(row.severity));
     const { rows, isFirst, isLast } = this.#page(own, "id", params, 100);
     return { diagnostics: rows, is_first: isFirst, is_last: isLast };
+  }
+
+  #diagnostics(as, table) {
+    const rows = this.#visible(this.#data.diagnostics, as, table);
+    return as === null ? rows : rows.filter(({ group }) => FROM_ITS_BYTES.has(group));
   }
 
   async streams(as) {
@@ -145,8 +151,20 @@ export class FileSource {
     return { from: 0, words: [] };
   }
 
-  async checkFilter() {
-    return {};
+  async matches(table, as, filter) {
+    await this.checkFilter(filter);
+    const count = (rows) => this.#matching(rows, { filter }).length;
+    return {
+      events: count(this.#table(table, as).events),
+      messages: count(this.#messages(as, table)),
+      diagnostics: count(this.#diagnostics(as, table)),
+      is_complete: true,
+    };
+  }
+
+  async checkFilter(filter) {
+    if (DISPLAY_FILTER.test(filter))
+      throw new Refused("this file searches for words, such as alice rolls: display filters need kiebitz serve", { status: 400 });
   }
 
   #view(as) {

@@ -38,5 +38,7 @@ export function initStatusLine(view, model, announcer) {
     const shown = byId("filter-shown");
     shown.hidden = now.filter === "";
     write(shown, `filter: ${now.filter}`);
+    write(byId("matches"), now.matches && `matches ${now.matches}`);
+    if (now.matches !== before.matches && now.matches && !now.live) announcer.say(`the filter matches ${now.matches}`);
   });
 }

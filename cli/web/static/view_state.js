@@ -15,6 +15,7 @@
  * @property {boolean} playing
  * @property {number} speed factor of the playback speed; 0 is one event a second
  * @property {boolean} live whether the session is being recorded
+ * @property {string} matches how much passes the filter, in words
  * @property {string} notice about the last action
  * @property {string} trouble a lasting problem: lost connection, unreadable session
  * @property {number} data incremented when there are new data
@@ -31,6 +32,7 @@ export const AT_FIRST = Object.freeze({
   at: null,
   as: null,
   filter: "",
+  matches: "",
   pane: "events",
   message: null,
   projector: false,

@@ -13,6 +13,8 @@ from secret_values import PLAYERS, SECRET, with_secrets
 from strength import a_few, times
 from watch_driver import Sight, watch
 
+from kiebitz.dissectors.model import PUBLIC
+
 
 @pytest.mark.parametrize("protocol", a_few(PLAYERS, ("schafkopf",)))
 def test_no_hidden_values_are_shown(protocol: str, tmp_path: Path) -> None:
@@ -55,3 +57,13 @@ def test_a_notice_of_before_is_not_shown_to_a_player(tmp_path: Path) -> None:
         assert "error[" not in sight.status
 
     watch("schafkopf-1.3-badcard.pcap", script)
+
+
+def test_the_public_view_lists_what_was_sent_to_all() -> None:
+    async def script(sight: Sight) -> None:
+        rows = sight.rows("messages")
+        assert rows
+        assert all("all players" in row for row in rows)
+        assert not any(hidden in "".join(rows) for hidden in ("YOUR TURN", "ROLLED", "REGISTER"))
+
+    watch("maexchen-head-tiny.pcap", script, player=PUBLIC)

@@ -139,7 +139,28 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
     assert sight.is_seen("#pane-events")
     sight.press("[")
     assert sight.is_seen("#pane-sequence")
+    sight.until(lambda: sight.text("#said") == "Sequence", "a screen reader is told of it")
+    # Space plays, also after a click on a tab.
+    sight.one("#tab-events").click()
+    sight.press("Space")
+    sight.until(lambda: sight.text("#how").startswith("playing"), "it plays")
+    sight.press("Space")
+    sight.go(five.at(session=SESSION["maexchen"], at=8))
+    sight.until_at(8)
     sight.press("?")
+    # Single characters can be switched off, as speech input presses them unintended; other keys stay.
+    choice = sight.one("#help input")
+    choice.uncheck()
+    sight.press("Escape", "p", "3")
+    assert sight.is_seen(".head")
+    assert sight.is_seen("#pane-events")
+    sight.press("ArrowRight")
+    sight.until_at(9)
+    sight.press("ArrowLeft")
+    sight.until_at(8)
+    sight.one("#help-button").click()
+    choice.check()
+    sight.press("Escape", "?")
     shown = sight.texts("#help kbd")
     assert {"Space", "Home", "1…8", "Esc", "?"} <= set(shown)
     # While a dialog is open, keys are its own.
@@ -320,6 +341,28 @@ def test_a_message_opens_at_its_error(width: int, height: int, five: Five, look:
     sight.until(lambda: str(sight.tell(here)).startswith(f"m{number}"), "its arrow is marked")
 
 
+WRONG = {
+    "session=99&at=3": ("there is no session 99 here", {"at": "3"}),
+    "session={}&table=7&at=3": ("there is no table 7 in this session", {}),
+    "session={}&table=1&at=99999": ("there is no event 99999 at this table: the last one is ", {}),
+    "session={}&at=3&message=99999": ("there is no message 99999 in this session", {"at": "3"}),
+    "session={}&at=x": ("at is a number, not x", {}),
+    "session={}&at=3&pane=nope": ("there is no list nope", {"at": "3"}),
+    "session={}&at=3&seq=4": ("an address has no seq", {"at": "3"}),
+}
+
+
+@pytest.mark.parametrize("wrong", a_few(WRONG, ["session={}&table=1&at=99999"]))
+def test_a_wrong_address_says_what_is_wrong_and_keeps_the_rest(wrong: str, five: Five, look: Look) -> None:
+    sentence, kept = WRONG[wrong]
+    sight = look(f"{five.address}#{wrong.format(SESSION['okey'])}")
+    sight.expect("status of 404")
+    sight.until(lambda: sentence in sight.text("#notice"), "it is said")
+    sight.until(lambda: sight.text("#latest") not in ("", "…"), "a table is shown")
+    assert place(sight) | kept == place(sight)
+    assert not sight.is_seen("#trouble")
+
+
 def _is_at_message(sight: Sight, message: str) -> bool:
     return place(sight).get("message") == message
 
@@ -359,11 +402,17 @@ def test_the_filter_line(five: Five, look: Look) -> None:
     assert sight.one("#filter").get_attribute("aria-expanded") == "true"
     sight.press("Tab")
     assert sight.one("#filter").input_value().startswith("act")
-    sight.one("#filter").fill('actor == "bob')
+    # Values are completed in quotes, and no names within them.
+    sight.one("#filter").fill('actor == "bo')
+    sight.until(lambda: sight.texts("#filter-names li") == ['"bob"'], "values are offered")
+    # While one types, a slip is a hint.
     sight.until(lambda: sight.is_seen("#filter-sentence"), "a slip is marked")
     assert "^" in sight.text("#filter-caret")
+    invalid = "document.getElementById('filter').getAttribute('aria-invalid')"
+    assert sight.tell(invalid) == "false"
     # What is no filter is not kept.
     sight.press("Enter")
+    sight.until(lambda: sight.tell(invalid) == "true", "now it is an error")
     assert sight.is_seen("#filter-line")
     sight.one("#filter").fill('actor == "bob"')
     sight.press("Enter")
@@ -375,6 +424,10 @@ def test_the_filter_line(five: Five, look: Look) -> None:
         "only bob's are listed",
     )
     assert sight.text("#filter-shown") == 'filter: actor == "bob"'
+    found = asked(five, "tables/1/matches", session=session, filter='actor == "bob"')
+    assert (found["events"], found["is_complete"]) == (len(bobs), True)
+    counts = f"{len(bobs)} events, {found['messages']} messages, {found['diagnostics']} diagnostics"
+    sight.until(lambda: sight.text("#matches") == f"matches {counts}", "they are counted")
     sight.press("End")
     sight.until_at(bobs[-1]["seq"])
     sight.press("ArrowLeft")

@@ -23,12 +23,13 @@ def address() -> Iterator[Served]:
         yield server
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", "dark", "forced"])
 @pytest.mark.parametrize("size", SIZES)
 def test_files_conflict_with_no_existing_ones(size: str, scheme: str, address: Served, look: Look) -> None:
     width, height = SIZES[size]
     # The tool is a script that the page's own policy keeps out.
-    given: dict[str, Any] = {"width": width, "height": height, "color_scheme": scheme, "bypass_csp": True}
+    given: dict[str, Any] = {"width": width, "height": height, "bypass_csp": True}
+    given |= {"forced_colors": "active"} if scheme == "forced" else {"color_scheme": scheme}
     sight = look(address.at(at=30), **given)
     sight.expect(SLIP)
     sight.until_at(30)
