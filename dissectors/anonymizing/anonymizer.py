@@ -13,7 +13,7 @@ from typing import get_args
 
 import msgspec
 
-from kiebitz.dissectors.anonymizing.frames import anonymized, blank, masked, words_as_bytes
+from kiebitz.dissectors.anonymizing.frames import anonymized, blank, masked, own_words, words_as_bytes
 from kiebitz.dissectors.anonymizing.protocol_detection import ProtocolDetection
 from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
@@ -93,9 +93,6 @@ class Anonymizer:
     def _take(self, item: Item, dissector: Dissector | None, found: list[Item]) -> None:
         conversation = self._conversations.get(item.stream.id)
         if conversation is None:
-            if dissector is not None and dissector.encapsulation is not None:
-                # Masked or compressed text cannot be replaced in its place.
-                dissector = None
             conversation = _Conversation(item.stream, dissector, self._pseudonyms, self._memo)
             self._conversations[item.stream.id] = conversation
         if isinstance(item, Chunk):
@@ -150,7 +147,8 @@ class _Conversation:
             buffer = self._buffers[gap.direction] = _DirectionBuffer(self, self.dissector, gap.direction)
         if buffer is not None:
             buffer.gap(gap, found)
-        found.append(msgspec.structs.replace(gap, stream=self.stream))
+        else:
+            found.append(msgspec.structs.replace(gap, stream=self.stream))
 
     def altered(self, item: Altered, words: frozenset[bytes], found: list[Item]) -> None:
         """Process Kiebitz's alteration of the next message."""
@@ -164,11 +162,13 @@ class _Conversation:
             if self.dissector is not None:
                 # A dissector that raises leaves it blank.
                 with suppress(Exception):
-                    replaced = self.anonymized(item.original, item.direction)
-                    decoded = self.dissector.codec.decode(replaced, item.direction)
-                    other.original = replaced
-                    if decoded.row is not None and item.fields_json is not None:
-                        other.fields_json = decoded.fields_json
+                    frame = self._frame_of(item.original, item.direction)
+                    if frame is not None:
+                        other.original = self.replaced(frame, item.original, item.direction)
+                        replaced = self.anonymized(frame.data, item.direction)
+                        decoded = self.dissector.codec.decode(replaced, item.direction)
+                        if decoded.row is not None and item.fields_json is not None:
+                            other.fields_json = decoded.fields_json
         if self.dissector is None or item.name not in self.dissector.grammar.words:
             other.name = None
         buffer = self._buffers.get(item.direction)
@@ -199,9 +199,28 @@ class _Conversation:
             self._memo.keep(key, found, len(data))
         return found
 
+    def _frame_of(self, recorded: bytes, direction: Direction) -> Frame | None:
+        """Return the frame of a message alone; None if it cannot be read without those before it."""
+        carrier = self.dissector.encapsulation if self.dissector is not None else None
+        if carrier is None:
+            return Frame(0, recorded, len(recorded))
+        return None if carrier.needs_history(recorded) else carrier.unwrap(recorded, direction)
+
+    def replaced(self, frame: Frame, recorded: bytes, direction: Direction) -> bytes:
+        """Return the replacement of the bytes of a frame."""
+        carrier = self.dissector.encapsulation if self.dissector is not None else None
+        if carrier is None:
+            return self.anonymized(recorded, direction)
+        known = own_words(self.dissector)
+        message = self.anonymized(frame.data, direction) if carrier.has_message(frame.data) else frame.data
+        return carrier.rewritten(frame, recorded, message, lambda data: masked(data, known, self._pseudonyms))
+
 
 class _DirectionBuffer:
-    """One direction: the waiting items and their bytes, of which those before `_done` are replaced."""
+    """One direction: the waiting items, their bytes from `_done` on, and the replacements of those before.
+
+    Messages that were compressed are longer then, so that the offsets of later items change.
+    """
 
     def __init__(self, conversation: _Conversation, dissector: Dissector, direction: Direction) -> None:
         self._conversation = conversation
@@ -210,17 +229,25 @@ class _DirectionBuffer:
         """None once the dissector has raised: from then on everything is blanked."""
         with suppress(Exception):
             self._framer = dissector.framer(direction)
+        self._carrier = dissector.encapsulation
         self._waiting: deque[Chunk | Altered] = deque()
         self._held = bytearray()
-        self._start = 0
-        """The offset of the first held byte."""
         self._done = 0
+        """The offset of the first held byte; those before are replaced."""
+        self._replaced: deque[tuple[int, bytes]] = deque()
+        """Replacements, each with the number of bytes in whose place it is."""
+        self._out = 0
+        """The offset of the next byte to emit."""
+        self._is_frame = False
+        """True if the held bytes certainly begin with a frame."""
 
     def chunk(self, chunk: Chunk, found: list[Item]) -> None:
         """Process bytes, and emit the items that they complete."""
-        if chunk.offset != self._start + len(self._held):
+        if chunk.offset != self._done + len(self._held):
             self.flush(found)
-            self._start = self._done = chunk.offset
+            self._out += chunk.offset - self._done
+            self._done = chunk.offset
+            self._is_frame = False
         self._waiting.append(chunk)
         self._held += chunk.data
         if chunk.missing:
@@ -228,8 +255,9 @@ class _DirectionBuffer:
             self._blank(chunk.offset + len(chunk.data))
         else:
             self._read(lambda framer: framer.feed(chunk.offset, chunk.data))
-        if self._start + len(self._held) - self._done > _MAX_HELD:
-            self._blank(self._start + len(self._held))
+        if len(self._held) > _MAX_HELD:
+            self._blank(self._done + len(self._held))
+            self._is_frame = False
         self._release(found)
 
     def altered(self, item: Altered, found: list[Item]) -> None:
@@ -246,6 +274,10 @@ class _DirectionBuffer:
         """Process missing bytes after the held ones."""
         self._read(lambda framer: framer.gap(gap.offset, gap.length))
         self.flush(found)
+        shift = self._out - self._done
+        found.append(
+            msgspec.structs.replace(gap, stream=self._conversation.stream, offset=gap.offset + shift)
+        )
 
     def end(self, found: list[Item]) -> None:
         """Process the end of the direction."""
@@ -254,7 +286,7 @@ class _DirectionBuffer:
 
     def flush(self, found: list[Item]) -> None:
         """Emit all waiting items."""
-        self._blank(self._start + len(self._held))
+        self._blank(self._done + len(self._held))
         self._release(found)
         found.extend(
             msgspec.structs.replace(item, stream=self._conversation.stream) for item in self._waiting
@@ -270,28 +302,37 @@ class _DirectionBuffer:
                 # The inspector reports it when it reads the rest.
                 self._framer = None
         if self._framer is None:
-            self._blank(self._start + len(self._held))
+            self._blank(self._done + len(self._held))
 
     def _replace(self, frames: Iterable[Frame]) -> None:
         for frame in frames:
             end = frame.offset + frame.size
+            if self._carrier is not None and frame.offset > self._done and self._is_frame:
+                # A control frame between the fragments of a message, which is replaced with it.
+                continue
             if frame.cut in ("gap", "limit") or frame.offset < self._done:
                 self._blank(end)
+                self._is_frame = frame.cut != "gap"
                 continue
             self._blank(frame.offset)
-            data = bytes(self._held[frame.offset - self._start : end - self._start])
-            self._put(self._conversation.anonymized(data, self._direction))
+            self._is_frame = True
+            self._put(self._conversation.replaced(frame, self._held_until(end), self._direction), frame.size)
+
+    def _held_until(self, end: int) -> bytes:
+        return bytes(self._held[: end - self._done])
 
     def _blank(self, end: int) -> None:
         """Blank the held bytes up to an offset, which cannot be read."""
-        if end > self._done:
-            self._put(blank(bytes(self._held[self._done - self._start : end - self._start])))
+        data = self._held_until(end)
+        if data:
+            is_frame = self._carrier is not None and self._is_frame and self._framer is not None
+            self._put(self._carrier.blanked(data) if self._carrier and is_frame else blank(data), len(data))
 
-    def _put(self, data: bytes) -> None:
-        """Replace the next held bytes."""
-        place = self._done - self._start
-        self._held[place : place + len(data)] = data
-        self._done += len(data)
+    def _put(self, data: bytes, size: int) -> None:
+        """Replace the first held bytes."""
+        self._replaced.append((size, data))
+        del self._held[:size]
+        self._done += size
 
     def _release(self, found: list[Item]) -> None:
         """Emit the waiting items as far as their bytes are replaced.
@@ -306,23 +347,45 @@ class _DirectionBuffer:
             if isinstance(item, Chunk) and (is_whole or item.offset < self._done):
                 self._give(item, self._done - item.offset, found)
             elif is_whole:
-                found.append(item)
+                found.append(msgspec.structs.replace(item, offset=self._out))
             if not is_whole:
                 break
             self._waiting.popleft()
 
     def _give(self, chunk: Chunk, most: int, found: list[Item]) -> None:
-        """Emit at most `most` of the first waiting bytes; the rest keeps waiting."""
+        """Emit the replacement of at most `most` of a chunk's bytes; the rest keeps waiting."""
         length = min(len(chunk.data), most)
         is_whole = length == len(chunk.data)
-        data = bytes(self._held[:length])
+        data = self._taken(length)
         missing = chunk.missing if is_whole else 0
-        found.append(
-            msgspec.structs.replace(chunk, stream=self._conversation.stream, data=data, missing=missing)
-        )
-        del self._held[:length]
-        self._start += length + missing
-        self._done = max(self._done, self._start)
+        if data or missing or not length:
+            stream = self._conversation.stream
+            found.append(
+                msgspec.structs.replace(chunk, stream=stream, offset=self._out, data=data, missing=missing)
+            )
+        self._out += len(data) + missing
+        if missing:
+            self._done = chunk.offset + length + missing
         if not is_whole:
             rest = msgspec.structs.replace(chunk, offset=chunk.offset + length, data=chunk.data[length:])
             self._waiting[0] = rest
+
+    def _taken(self, size: int) -> bytes:
+        """Return the replacements of the next bytes to emit.
+
+        One that is longer or shorter than what it replaces is emitted with the last of these bytes.
+        """
+        found: list[bytes] = []
+        while size:
+            number, data = self._replaced[0]
+            if number <= size:
+                self._replaced.popleft()
+                found.append(data)
+                size -= number
+                continue
+            if len(data) == number:
+                found.append(data[:size])
+                data = data[size:]
+            self._replaced[0] = number - size, data
+            break
+        return b"".join(found)

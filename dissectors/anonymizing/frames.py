@@ -41,15 +41,17 @@ def anonymized(frame: bytes, direction: Direction, dissector: Dissector, pseudon
     """Return the replacement of a message, or of bytes that should be one. Never raises."""
     decoded = dissector.codec.decode(frame, direction)
     row, written = decoded.row, frame
-    known = _own_words(dissector)
+    known = own_words(dissector)
+    carrier = dissector.encapsulation
+    start = carrier.content_start(frame) if carrier is not None else 0
     if row is not None:
         fields = row.anonymized(decoded.fields, pseudonyms.text, pseudonyms.rename)
         known = known | words_as_bytes(_texts(fields))
         written = _rewritten(frame, direction, dissector, decoded.fields, fields)
     elif b"\0" in frame:
         # As in UTF-16: words cannot be recognised in single letters.
-        return _MARKS.sub(lambda found: found[1] or b"x", frame)
-    return masked(written, known, pseudonyms)
+        return frame[:start] + _MARKS.sub(lambda found: found[1] or b"x", frame[start:])
+    return written[:start] + masked(written[start:], known, pseudonyms)
 
 
 def _rewritten(
@@ -129,7 +131,8 @@ def _other_entity(token: bytes, known: frozenset[bytes], pseudonyms: Pseudonyms)
 
 
 @lru_cache(maxsize=64)
-def _own_words(dissector: Dissector) -> frozenset[bytes]:
+def own_words(dissector: Dissector) -> frozenset[bytes]:
+    """Return the words of a protocol, which remain."""
     return words_as_bytes((*dissector.grammar.words, *_JSON_WORDS))
 
 

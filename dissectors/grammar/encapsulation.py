@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.model import Direction
@@ -26,6 +27,23 @@ class Encapsulation(ABC):
     @abstractmethod
     def content_start(self, frame: bytes) -> int:
         """Return where the protocol's own message begins in a frame."""
+
+    @abstractmethod
+    def rewritten(
+        self, frame: Frame, recorded: bytes, message: bytes, other: Callable[[bytes], bytes]
+    ) -> bytes:
+        """Return recorded bytes with another message, in as many bytes unless they were compressed.
+
+        Args:
+            frame: The frame in the recorded bytes.
+            recorded: All bytes of the frame in the stream.
+            message: The frame with the other message.
+            other: Returns other bytes for what the encapsulation itself sends, as many as they were.
+        """
+
+    @abstractmethod
+    def blanked(self, recorded: bytes) -> bytes:
+        """Return recorded bytes that begin a frame, and cannot be read, without their content."""
 
     @abstractmethod
     def opening(self, direction: Direction) -> bytes:

@@ -11,6 +11,7 @@ from kiebitz.dissectors.websocket.codec import is_message
 from kiebitz.dissectors.websocket.framer import WebSocketFramer
 from kiebitz.dissectors.websocket.frames import BINARY, RSV1, TEXT, is_plain, plain_payload, write_frame
 from kiebitz.dissectors.websocket.handshake import KEY, REQUEST, fitted, may_begin, read_head, response_to
+from kiebitz.dissectors.websocket.rewriting import Rewrite, blanked, rewritten, rewritten_head
 
 
 class WebSocketEncapsulation(Encapsulation):
@@ -29,6 +30,16 @@ class WebSocketEncapsulation(Encapsulation):
 
     def content_start(self, frame: bytes) -> int:
         return plain_payload(frame)[0] if is_plain(frame) else 0
+
+    def rewritten(self, frame: Frame, recorded: bytes, message: bytes, other: Rewrite) -> bytes:
+        if not is_plain(frame.data):
+            return rewritten_head(recorded, other)
+        size = sum(length for _, _, length in frame.spans)
+        is_compressed = bool(recorded[0] & RSV1) and size == 0
+        return rewritten(recorded, plain_payload(message)[1], is_compressed, other)
+
+    def blanked(self, recorded: bytes) -> bytes:
+        return blanked(recorded)
 
     def opening(self, direction: Direction) -> bytes:
         return REQUEST if direction == "c2s" else response_to(KEY)
