@@ -76,6 +76,9 @@ def _at(spans: Sequence[tuple[int, int, int]], position: int, is_end: bool) -> i
 class Framer(ABC):
     """A splitter of the bytes of one direction of a stream into frames."""
 
+    depends_on_segments = False
+    """True if the same bytes in other segments give other frames."""
+
     def __init__(self, direction: Direction) -> None:
         self._direction = direction
 
@@ -363,6 +366,8 @@ class StructuredFramer(ByteFramer):
 
 class DatagramFramer(Framer):
     """A framer for datagrams: each one is a frame, even if it is empty."""
+
+    depends_on_segments = True
 
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
         return (Frame(offset, data, len(data)),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,8 +122,8 @@ def binary_type(spec: FieldTypeSpec, of: Format) -> Binary:
             value.is_free_text = isinstance(value, BinaryText) and value.identifier.of_player
             value.title = f"{value.identifier.title}: {value.title}"
             return value
-        case ListType(item, _):
-            return BinaryList(binary_type(item, of))
+        case ListType(item):
+            return BinaryList(binary_type(item, of), spec.count or spec.most)
         case ObjectType(fields, _):
             return BinaryObject({field.name: binary_type(field.type, of) for field in fields})
 
@@ -147,12 +148,30 @@ def _binary_choice(values: Sequence[str | int], of: Format) -> Binary:
     return BinaryText("u8", of, words=tuple(map(str, values)))
 
 
+_TEXT_NAME = re.compile(r"text(?::([0-9]+)|(8|16|32|64)|)")
+
+
+def name_type(of: Format) -> Binary | None:
+    """Return the type of what stands for the name: a number for a code, or a text; None if nothing does."""
+    if not of.name:
+        return None
+    text = _TEXT_NAME.fullmatch(of.name)
+    if text is not None:
+        fixed, bits = text.groups()
+        return BinaryText(int(fixed) if fixed else f"u{bits or 8}", of)
+    return Varint() if of.name == "varint" else BinaryNumber("u8" if of.name == "first" else of.name, of)
+
+
 class Binary(FieldType):
     """A type of binary value; its `decode` and `encode` use a text for people, such as `12` or `0a ff`."""
 
     @abstractmethod
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
         """Return the value at `at`, and its end; raise Mismatch with byte offsets."""
+
+    def unpack_after(self, data: bytes, at: int, end: int, fields: Mapping[str, Any]) -> tuple[Any, int]:
+        """Return the value at `at` after these fields, and its end; see `unpack`."""
+        return self.unpack(data, at, end)
 
     @abstractmethod
     def pack(self, value: Any) -> bytes:
@@ -198,12 +217,16 @@ class BinaryNumber(Binary):
         upto = at + self.size
         if upto > end:
             raise self._too_short(at, end)
-        (value,) = self._layout.unpack_from(data, at)
+        value = self.raw(data, at)
         if self._is_float and not math.isfinite(value):
             raise Mismatch(at, upto, f"{value} is not a number", self.title, "bad-number")
         if not self._limits[0] <= value <= self._limits[1] or (self.values and value not in self.values):
             raise Mismatch(at, upto, f"{value} is out of range", self.title, "bad-number")
         return value, upto
+
+    def raw(self, data: bytes | bytearray, at: int) -> Any:
+        """Return the number at `at`, of which all bytes are there, without a check."""
+        return self._layout.unpack_from(data, at)[0]
 
     def pack(self, value: Any) -> bytes:
         if type(value) is not int and (type(value) is not float or not self._is_float):
@@ -316,15 +339,15 @@ class BinarySequence(Binary):
 
     def __init__(self, size: int | str | None, of: Format) -> None:
         self.fixed_length = size if isinstance(size, int) else None
-        self._prefix: Binary | None = None
+        self.prefix: Binary | None = None
         if isinstance(size, str):
-            self._prefix = Varint() if size == "varint" else BinaryNumber(size, of)
+            self.prefix = Varint() if size == "varint" else BinaryNumber(size, of)
 
     def bounds(self, data: bytes, at: int, end: int) -> tuple[int, int]:
         """Return the range of the bytes at `at`, without their length."""
         length = self.fixed_length
-        if self._prefix is not None:
-            length, at = self._prefix.unpack(data, at, end)
+        if self.prefix is not None:
+            length, at = self.prefix.unpack(data, at, end)
         if length is None:
             return at, end
         if length < 0 or length > end - at:
@@ -332,7 +355,7 @@ class BinarySequence(Binary):
         return at, at + length
 
     def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
-        if self._prefix is not None:
+        if self.prefix is not None:
             yield (), self, *self.bounds(data, at, end)
 
     def wrap(self, data: bytes) -> bytes:
@@ -341,11 +364,11 @@ class BinarySequence(Binary):
             if len(data) > self.fixed_length:
                 raise ValueError(f"{len(data)} bytes do not fit into {self.fixed_length}")
             return data.ljust(self.fixed_length, b"\0")
-        return data if self._prefix is None else self._prefix.pack(len(data)) + data
+        return data if self.prefix is None else self.prefix.pack(len(data)) + data
 
     def wire_bounds(self) -> Mapping[str, Any]:
         """Return the declarative description of the length."""
-        return {"length": self.fixed_length, "prefix": self._prefix and self._prefix.wire_type()}
+        return {"length": self.fixed_length, "prefix": self.prefix and self.prefix.wire_type()}
 
 
 def _sized_title(noun: str, size: int | str | None) -> str:
@@ -472,18 +495,30 @@ class BinaryBytes(BinarySequence):
 
 
 class BinaryList(Binary):
-    """Values of one type up to the end of the message."""
+    """Values of one type: `count` of them, or the value of the field `count`, or up to the message's end."""
 
     wrong_texts = ()
 
-    def __init__(self, item: Binary) -> None:
+    def __init__(self, item: Binary, count: int | str | None = None) -> None:
         self.item = item
+        self.count = count
         self.parts = (item,)
-        self.title = f"list: {item.title}"
+        self.title = f"list: {item.title}" if count is None else f"list of {count}: {item.title}"
 
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
-        found = []
-        while at < end:
+        return self._unpacked(data, at, end, self.count if isinstance(self.count, int) else None)
+
+    def unpack_after(self, data: bytes, at: int, end: int, fields: Mapping[str, Any]) -> tuple[Any, int]:
+        return self._unpacked(
+            data, at, end, fields[self.count] if isinstance(self.count, str) else self.count
+        )
+
+    def _unpacked(self, data: bytes, at: int, end: int, count: int | None) -> tuple[Any, int]:
+        found: list[Any] = []
+        if count is not None and count > end - at:
+            problem = f"there are {end - at} bytes for {count} items"
+            raise Mismatch(at, end, problem, self.title, "missing-field")
+        while at < end if count is None else len(found) < count:
             value, upto = self.item.unpack(data, at, end)
             if upto == at:
                 raise Mismatch(at, end, "a list of values without bytes has no end", self.title)
@@ -494,6 +529,8 @@ class BinaryList(Binary):
     def pack(self, value: Any) -> bytes:
         if not isinstance(value, list):
             raise ValueError(f"{value!r} is not a list")
+        if isinstance(self.count, int) and len(value) != self.count:
+            raise ValueError(f"{len(value)} items are not {self.count}")
         return b"".join(map(self.item.pack, value))
 
     def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
@@ -514,7 +551,7 @@ class BinaryList(Binary):
         return [change(self.item, part) for part in value] if isinstance(value, list) else value
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        return {"kind": "binary_list", "item": self.item.wire_type()}
+        return {"kind": "binary_list", "item": self.item.wire_type(), "count": self.count}
 
 
 class BinaryObject(Binary):
@@ -528,9 +565,9 @@ class BinaryObject(Binary):
         self.title = f"object: {', '.join(fields)}"
 
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
-        found = {}
+        found: dict[str, Any] = {}
         for name, kind in self.fields.items():
-            found[name], at = kind.unpack(data, at, end)
+            found[name], at = kind.unpack_after(data, at, end, found)
         return found, at
 
     def pack(self, value: Any) -> bytes:
@@ -539,8 +576,9 @@ class BinaryObject(Binary):
         return b"".join(kind.pack(value[name]) for name, kind in self.fields.items())
 
     def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
+        found: dict[str, Any] = {}
         for name, kind in self.fields.items():
-            _, upto = kind.unpack(data, at, end)
+            found[name], upto = kind.unpack_after(data, at, end, found)
             yield (name,), kind, at, upto
             at = upto
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
 from kiebitz.dissectors.grammar.codec import Codec
-from kiebitz.dissectors.grammar.grammar import Grammar
+from kiebitz.dissectors.grammar.dissection_tree import Piece
+from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType
 from kiebitz.dissectors.grammar.packet_codec import LINES, PacketCodec
 from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
@@ -33,7 +36,7 @@ def _text_codec(specification: Specification, grammar: Grammar) -> TextCodec:
             return _packet_codec(specification, grammar)
         tokenizer = LINES
     elif of.kind == "words":
-        blanks = " \t\r\n" if framing.kind == "block" else " \t"
+        blanks = " \t\r\n" if framing.kind in ("block", "send") else " \t"
         tokenizer = Splitter(" ", of.quote, blanks)
     envelope = FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
     codes: dict[tuple[Direction, str], int | str] = {**specification.codes}
@@ -67,13 +70,67 @@ _CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {
 }
 
 
+class GuessedCodec(CarriedCodec):
+    """The codec of messages whose end is a guess: what does not fit may be a wrong guess, and is no error."""
+
+    def __init__(self, inner: Codec, kind: str) -> None:
+        self.inner = inner
+        self.wire_fallback = inner.wire_fallback
+        self._kind = kind
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        return self._doubted(self.inner.decode(frame, direction))
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        return self._doubted(self.inner.truncated(frame, direction))
+
+    @staticmethod
+    def _doubted(decoded: Decoded) -> Decoded:
+        if not decoded.violations:
+            return decoded
+        violations = tuple(
+            msgspec.structs.replace(
+                each,
+                severity="warning" if each.severity == "error" else each.severity,
+                text=f"{each.text} (where a message ends is a guess)",
+            )
+            for each in decoded.violations
+        )
+        return msgspec.structs.replace(decoded, violations=violations)
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return self.inner.encode(name, direction, fields)
+
+    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return self.inner.rewrite(frame, direction, fields)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        return self.inner.anatomy(frame, direction)
+
+    def start_of(self, frame: bytes) -> int:
+        return 0
+
+    def inner_of(self, row: MessageType) -> tuple[Codec, MessageType]:
+        return self.inner, row
+
+    def resembles(self, frame: bytes, direction: Direction) -> bool:
+        return self.inner.resembles(frame, direction)
+
+    def wire_format(self) -> Mapping[str, Any] | None:
+        described = self.inner.wire_format()
+        return described and {**described, "framing": {**described["framing"], "kind": self._kind}}
+
+
 def codec_of(specification: Specification, grammar: Grammar) -> Codec:
     """Return the codec of a protocol file."""
-    make = _CODECS[specification.format.kind]
-    if specification.framing.kind == "length":
-        return HeaderCodec(specification, grammar, make)
-    if specification.framing.kind != "websocket":
+    make, framing = _CODECS[specification.format.kind], specification.framing
+    if framing.kind not in ("length", "fields", "send", "websocket") and not framing.header:
         return make(specification, grammar)
-    # Each message is whole, as a datagram is.
-    inner = msgspec.structs.replace(specification, framing=Framing(kind="datagrams"))
-    return WebSocketCodec(make(inner, grammar), BINARY if specification.format.kind == "struct" else TEXT)
+    if framing.kind in ("length", "fields") or framing.header:
+        codec: Codec = HeaderCodec(specification, grammar, make)
+    else:
+        # Each message is whole, as a datagram is.
+        codec = make(msgspec.structs.replace(specification, framing=Framing(kind="datagrams")), grammar)
+    if framing.kind == "websocket":
+        return WebSocketCodec(codec, BINARY if specification.format.kind == "struct" else TEXT)
+    return GuessedCodec(codec, framing.kind) if framing.kind == "send" else codec

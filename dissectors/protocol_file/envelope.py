@@ -1,4 +1,4 @@
-"""The bytes of a frame around its message: line ends and delimiters."""
+"""The bytes of a frame around its message: line ends, delimiters, padding."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ class FileEnvelope(Envelope):
         if not any_line_end:
             self.stripped = self._stripped if framing.kind in ("lines", "datagrams") else None
         self.is_line = framing.kind in ("lines", of.kind)
+        if framing.kind == "size":
+            self.tail = "padding"
 
     def body(self, frame: bytes) -> Body:
         kind = self.framing.kind
@@ -37,6 +39,8 @@ class FileEnvelope(Envelope):
             return self._stripped_body(frame, 0, len(frame) - len(self._end))
         if kind == "block":
             return self._stripped_body(frame, 0, self._last_line(frame))
+        if kind == "size" and self._stripped:
+            return self._stripped_body(frame, 0, len(frame.partition(b"\0")[0]))
         return self._stripped_body(frame, 0, len(frame))
 
     def _stripped_body(self, frame: bytes, start: int, end: int) -> Body:
@@ -74,13 +78,24 @@ class FileEnvelope(Envelope):
             if b"\r" in body:
                 raise ValueError("the message would contain half a line end")
             return self.line_end.join([*body.split(b"\n"), self._end, b""])
-        return body + self.line_end
+        return self._padded(body) if kind == "size" else body + self.line_end
+
+    def rewrap(self, frame: bytes, body: bytes) -> bytes:
+        return self._padded(body) if self.framing.kind == "size" else super().rewrap(frame, body)
+
+    def _padded(self, body: bytes) -> bytes:
+        """Return a message with padding, of which it may have some."""
+        size = self.framing.size
+        if (self._stripped and b"\0" in body) or body[size:].strip(b"\0"):
+            raise ValueError(f"the message does not fit into {size} bytes")
+        return body[:size].ljust(size, b"\0")
 
     def wire_framing(self) -> Mapping[str, Any]:
         framing = self.framing
         return super().wire_framing() or {
             "kind": framing.kind,
             "end": framing.end if framing.kind in ("delimiter", "block") else None,
+            "size": framing.size or None,
             "skips_blanks": framing.kind in ("json", "xml") or None,
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from kiebitz.dissectors.grammar.framing import (
@@ -20,7 +20,8 @@ from kiebitz.dissectors.grammar.framing import (
 from kiebitz.dissectors.grammar.json.framer import JsonFramer, JsonFraming
 from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
-from kiebitz.dissectors.protocol_file.header import INVALID, Header
+from kiebitz.dissectors.protocol_file.field_extents import FieldExtents
+from kiebitz.dissectors.protocol_file.header import Extent, Header, beginning_of
 from kiebitz.dissectors.protocol_file.specification import (
     Format,
     Framing,
@@ -28,8 +29,8 @@ from kiebitz.dissectors.protocol_file.specification import (
 )
 from kiebitz.dissectors.websocket.framer import WebSocketFramer
 
-_PLAUSIBLE = 1 << 16
-"""Maximum length, in bytes, of a frame from which a framer may resume after missing bytes."""
+_FULL = 1200
+"""Size of a segment from which the next one continues it."""
 
 
 def framer_of(
@@ -46,8 +47,15 @@ def framer_of(
             return partial(DelimiterFramer, end=framing.end.encode())
         case "block":
             return partial(BlockFramer, end=framing.end.encode())
-        case "length":
-            return partial(LengthFramer, header=Header(framing, Format()))
+        case "length" | "size":
+            return partial(LengthFramer, headers=_headers(framing, specification))
+        case "fields":
+            assert specification is not None, "only the rows know where messages end"
+            return partial(
+                FieldsFramer, headers={each: FieldExtents(specification, each) for each in DIRECTIONS}
+            )
+        case "send":
+            return SendFramer
         case "json":
             return partial(JsonFramer, framing=json_framing(specification))
         case "xml":
@@ -62,6 +70,13 @@ def framer_of(
             names[message.direction].append(str(message.name if message.code is None else message.code))
         return partial(AnyLineFramer, names=names)
     return LineFramer
+
+
+def _headers(framing: Framing, specification: Specification | None) -> Mapping[Direction, Header]:
+    if specification is None:
+        return dict.fromkeys(DIRECTIONS, Header(framing, Format()))
+    of = specification.format
+    return {each: Header(framing, of, beginning_of(specification, each)) for each in DIRECTIONS}
 
 
 def json_framing(specification: Specification | None) -> JsonFraming:
@@ -144,16 +159,15 @@ class BlockFramer(ByteFramer):
 
 
 class LengthFramer(StructuredFramer):
-    """Frames with a header that has their length.
+    """Frames whose beginning says how long they are, by `headers` of each direction.
 
     After a gap within a frame, the next one begins where that one ends. Otherwise it begins at the first
-    offset with a plausible header that leads to another plausible one, or has constants that other bytes
-    hardly have.
+    offset at which a plausible one leads to another, or has bytes that others hardly have.
     """
 
-    def __init__(self, direction: Direction, header: Header) -> None:
+    def __init__(self, direction: Direction, headers: Mapping[Direction, Header | FieldExtents]) -> None:
         super().__init__(direction)
-        self._header = header
+        self._header = headers[direction]
         self._size = 0
         """Size of the frame with its header, 0 if not known."""
         self._skipped = 0
@@ -166,8 +180,10 @@ class LengthFramer(StructuredFramer):
         come = self._dropped + len(self._held)
         size, skipped, is_lost = self._size, self._skipped, self._is_lost
         frames = super().gap(offset, length)
-        rest = (size or skipped) - come - (length or 0)
-        if length is None or is_lost or not (size or skipped) or rest < 0:
+        rest, fixed = (size or skipped) - come - (length or 0), self._header.fixed_size
+        if fixed:
+            rest %= fixed
+        if length is None or is_lost or not (size or skipped or fixed) or rest < 0:
             self._is_lost = True
         elif rest > 0:
             self._skipped = rest
@@ -199,10 +215,10 @@ class LengthFramer(StructuredFramer):
         if self._is_lost:
             return self._next_beginning()
         if not self._size:
-            found = self._header.extent(held, 0, len(held))
+            found = self._extent()
             if found is None:
                 return INCOMPLETE
-            if not found.size and not self._header.has_constant:
+            if not found.size and not self._header.searches:
                 # A length that is never valid is a frame of its own.
                 return found.start
             if not found.size:
@@ -213,16 +229,20 @@ class LengthFramer(StructuredFramer):
             self._cut = self._cut or "limit"
         return self._size - self._dropped if self._dropped + len(held) >= self._size else INCOMPLETE
 
+    def _extent(self) -> Extent | None:
+        """Return the extent of the frame that begins with the held bytes; None if it is not known."""
+        return self._header.extent(self._held, 0, len(self._held))
+
     def _next_beginning(self) -> int:
         """Return the offset of the first plausible frame, if it is known."""
         held, header = self._held, self._header
         while self._at < len(held):
-            found = header.extent(held, self._at, len(held))
+            found = header.plausible(held, self._at, len(held))
             if found is None:
                 return INCOMPLETE
-            if INVALID < found.size <= _PLAUSIBLE:
-                following = header.extent(held, self._at + found.size, len(held))
-                if header.is_strong or (following is not None and INVALID < following.size <= _PLAUSIBLE):
+            if found.size:
+                following = header.plausible(held, self._at + found.size, len(held))
+                if header.is_strong or (following is not None and following.size):
                     self._is_lost = False
                     if self._at or self._dropped:
                         if self._dropped + self._at > FRAME_LIMIT:
@@ -253,5 +273,65 @@ class LengthFramer(StructuredFramer):
             del self._held[: self._at]
             self._at = 0
         else:
+            # If the end of a frame is not known, it is searched for.
+            self._is_lost = not (self._size or self._skipped)
             self._dropped += len(self._held)
             self._held.clear()
+
+
+class FieldsFramer(LengthFramer):
+    """Frames that end where their fields do, of which each byte is looked at once."""
+
+    _measuring: Iterator[Extent | None] | None = None
+
+    def _extent(self) -> Extent | None:
+        assert isinstance(self._header, FieldExtents)
+        if self._measuring is None:
+            self._measuring = self._header.measure(self._held)
+        return next(self._measuring)
+
+    def _seek(self) -> None:
+        super()._seek()
+        self._measuring = None
+
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        super()._release(upto, frames)
+        self._measuring = None
+
+    def _drop(self) -> None:
+        super()._drop()
+        self._measuring = None
+
+
+class SendFramer(ByteFramer):
+    """Frames that have what one segment has, which is a guess.
+
+    A segment that is full is continued by the next one, unless the other side answers first.
+    """
+
+    depends_on_segments = True
+
+    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        if not self.is_unfinished:
+            self._start = offset
+        self._held += data
+        if self._dropped + len(self._held) > FRAME_LIMIT:
+            self._cut = self._cut or "limit"
+            self._dropped += len(self._held)
+            self._held.clear()
+        if len(data) < _FULL:
+            self._release(len(self._held), frames)
+        return frames
+
+    def settle(self) -> Sequence[Frame]:
+        frames: list[Frame] = []
+        self._release(len(self._held), frames)
+        return frames
+
+    def eof(self) -> Sequence[Frame]:
+        # The end of the stream is a pause, too.
+        return self.settle()
+
+    def _seek(self) -> None:
+        pass

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import (
     MAX_VARINT,
     Binary,
@@ -15,6 +17,7 @@ from kiebitz.dissectors.protocol_file.binary_types import (
     BinarySequence,
     Varint,
     binary_type,
+    name_type,
     read_varint,
 )
 from kiebitz.dissectors.protocol_file.specification import (
@@ -23,10 +26,14 @@ from kiebitz.dissectors.protocol_file.specification import (
     BinaryType,
     Format,
     Framing,
+    Specification,
 )
 
 INVALID = 0
 """Size of the frame of a header that no message has."""
+
+PLAUSIBLE = 1 << 16
+"""Maximum length, in bytes, of a frame from which a framer may resume after missing bytes."""
 
 _STRONG = 2
 """Number of constant bytes that other data hardly has by chance."""
@@ -40,6 +47,14 @@ class Extent(NamedTuple):
 
     start: int
     size: int
+
+
+class Beginning(NamedTuple):
+    """A pattern of the first bytes of messages, their greatest length, and the least number of known ones."""
+
+    pattern: re.Pattern[bytes]
+    longest: int
+    least: int
 
 
 class Part(NamedTuple):
@@ -71,9 +86,9 @@ def fixed_size(kind: Binary) -> int | None:
 
 
 class Header:
-    """The bytes before each message."""
+    """The bytes before each message, if there are any; `beginning` is that of a direction's messages."""
 
-    def __init__(self, framing: Framing, of: Format) -> None:
+    def __init__(self, framing: Framing, of: Format, beginning: Beginning | None = None) -> None:
         self._framing = framing
         order = msgspec.structs.replace(of, order=framing.order)
         self.parts: Sequence[Part] = [
@@ -81,11 +96,17 @@ class Header:
             if part.field is None
             else _part(part.field.name, binary_type(part.field.type, order))
             for part in framing.header
-        ] or [_part(LENGTH, binary_type(BinaryType(framing.prefix), order))]
+        ]
+        if not self.parts and framing.kind == "length":
+            self.parts = [_part(LENGTH, binary_type(BinaryType(framing.prefix), order))]
         self.has_length = any(part.name == LENGTH for part in self.parts)
-        self.is_strong = sum(len(part.constant) for part in self.parts) >= _STRONG
+        known = sum(len(part.constant) for part in self.parts)
+        self.is_strong = max(known, beginning.least if beginning is not None else 0) >= _STRONG
         """True if other bytes hardly begin with such a header by chance."""
-        self.has_constant = any(part.constant for part in self.parts)
+        self.searches = any(part.constant for part in self.parts)
+        """True if after wrong bytes the next header is searched for, instead of where a length would lead."""
+        self.fixed_size = framing.size
+        self._beginning = beginning
 
     def extent(self, data: bytes | bytearray, at: int, end: int) -> Extent | None:
         """Return the extent of the frame whose header is at an offset; None if the header is incomplete."""
@@ -110,10 +131,23 @@ class Header:
                 length, own = value, size
             at += size
         if not self.has_length:
-            return Extent(at, end - begin)
+            return Extent(at, self.fixed_size or end - begin)
         inclusive = self._framing.inclusive
         size = at - begin + length - (own if inclusive == "length" else at - begin if inclusive else 0)
         return Extent(at, size if size >= at - begin else INVALID)
+
+    def plausible(self, data: bytes | bytearray, at: int, end: int) -> Extent | None:
+        """Return the extent of what begins like a message, else an invalid one; None if it is incomplete."""
+        found = self.extent(data, at, end)
+        if found is None or found.size > PLAUSIBLE:
+            return found and Extent(found.start, INVALID)
+        beginning = self._beginning
+        if beginning is not None and found.size:
+            if at + min(beginning.longest, found.size) > end:
+                return None
+            if not beginning.pattern.match(data, at):
+                return Extent(found.start, INVALID)
+        return found
 
     def _no_varint(self, data: bytes | bytearray, at: int, end: int) -> Extent | None:
         """Return the extent of a number that is never valid; None if it is incomplete."""
@@ -197,7 +231,8 @@ class Header:
             ],
             "inclusive": self._framing.inclusive or None,
             "has_length": self.has_length,
-            "has_constant": self.has_constant,
+            "searches": self.searches,
+            "size": self.fixed_size or None,
             "is_strong": self.is_strong,
             "own": len(self._framing.fields),
         }
@@ -207,3 +242,43 @@ def _part(name: str, kind: Binary) -> Part:
     size = fixed_size(kind)
     assert size is not None, f"{name} has a fixed size"
     return Part(name, kind, size, b"")
+
+
+def beginning_of(specification: Specification, direction: Direction) -> Beginning | None:
+    """Return what is known of the first bytes of the messages of a direction; None if that is nothing."""
+    framing, of = specification.framing, specification.format
+    messages = [message for message in specification.messages if message.direction == direction]
+    named: dict[str, Any] = {message.name: message.name for message in messages}
+    named |= {message.name: message.code for message in messages if message.code is not None}
+    pieces: list[bytes] = []
+    longest = known = 0
+    known_to = 0
+    for part in Header(framing, of).parts:
+        if part.type is None:
+            pieces.append(re.escape(part.constant))
+            known += part.size
+        elif part.name == NAME:
+            pieces.append(_either(part.type.pack(sent) for sent in named.values()))
+            known += part.size or 1
+        else:
+            pieces.append(b"[\\s\\S]{%d}" % part.size if part.size else b"[\x80-\xff]{0,9}[\x00-\x7f]")
+            longest += part.size or MAX_VARINT
+            continue
+        longest += part.size or MAX_VARINT
+        known_to = len(pieces)
+    names: list[bytes] = []
+    kind = name_type(of) if of.kind == "struct" else None
+    if kind is not None:
+        names = [kind.pack(sent) for sent in named.values()]
+    elif of.kind in ("words", "delimited") and of.name:
+        names = [str(sent).encode(of.encoding) for sent in named.values()]
+    if names:
+        pieces.append(_either(names))
+        known_to = len(pieces)
+        longest += max(map(len, names))
+        known += min(map(len, names))
+    return Beginning(re.compile(b"".join(pieces[:known_to])), longest, known) if known_to else None
+
+
+def _either(texts: Iterable[bytes]) -> bytes:
+    return b"(?:%b)" % b"|".join(map(re.escape, sorted({*texts})))

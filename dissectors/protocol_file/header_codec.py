@@ -47,7 +47,11 @@ class HeaderCodec(CarriedCodec):
             msgspec.structs.replace(message, fields=message.fields[len(self._own) :])
             for message in specification.messages
         )
-        inner = msgspec.structs.replace(specification, framing=_WHOLE, messages=messages)
+        around = _WHOLE
+        if framing.kind == "size":
+            size = framing.size - sum(part.size for part in self.header.parts)
+            around = Framing(kind="size", size=size)
+        inner = msgspec.structs.replace(specification, framing=around, messages=messages)
         rows = [*rows_of(inner)]
         self._inner = {id(outer): row for outer, row in zip(grammar.rows, rows, strict=True)}
         self._outer = {id(row): outer for outer, row in zip(grammar.rows, rows, strict=True)}

@@ -51,7 +51,7 @@ class FileJsonCodec(Codec):
 
     def __init__(self, specification: Specification, grammar: Grammar) -> None:
         self.envelope = FileEnvelope(specification.framing, specification.format)
-        self._is_bare = specification.framing.kind not in ("delimiter", "block")
+        self._is_bare = specification.framing.kind not in ("delimiter", "block", "size")
         self._layout = layout_of(specification, grammar)
         shown = productions_of(specification.types, JsonTypes(self._layout.spellings))
         self._engine = JsonCodec(self._layout, Conventions(), shown, keeps_valid_fields=True)

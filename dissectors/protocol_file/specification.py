@@ -18,7 +18,19 @@ from kiebitz.dissectors.identity import SamePlayer
 from kiebitz.dissectors.model import Direction, Severity, Transport
 from kiebitz.dissectors.queries import Query
 
-FramingKind = Literal["lines", "datagrams", "delimiter", "block", "length", "json", "xml", "websocket"]
+FramingKind = Literal[
+    "lines",
+    "datagrams",
+    "delimiter",
+    "block",
+    "length",
+    "size",
+    "fields",
+    "send",
+    "json",
+    "xml",
+    "websocket",
+]
 FormatKind = Literal["words", "delimited", "lines", "pairs", "json", "xml", "struct"]
 ByteOrder = Literal["big", "little"]
 TextEncoding = Literal["utf-8", "latin-1", "ascii"]
@@ -45,11 +57,13 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: `lines` end with LF or CR LF; a `delimiter` ends in `end`; a `block` is lines up to a line that
-            is `end`; `length` has a header; `json` is concatenated values; `xml` is concatenated elements;
-            `websocket` has a message in each message of RFC 6455.
+            is `end`; `length` has a header; `size` has as many bytes each; `fields` end as their fields do;
+            `send` is what a segment has, which is a guess; `json` is concatenated values; `xml` is
+            concatenated elements; `websocket` has a message in each message of RFC 6455.
         end: The bytes after a frame, or the text of a block's last line; in XML, an empty line or nothing.
         prefix: Type of the length, if that is the whole header.
-        header: The parts of the header; empty if it is a length only.
+        header: The parts of the header; empty if it is a length only, or if there is none.
+        size: Number of bytes of each frame of `size`.
         order: Byte order of the header.
         inclusive: `length` if the length counts its own bytes, too, or all of the `header`; else empty.
     """
@@ -58,6 +72,7 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
     end: str = "\n"
     prefix: IntegerKind = "u32"
     header: tuple[HeaderPart, ...] = ()
+    size: int = 0
     order: ByteOrder = "big"
     inclusive: Inclusive = ""
 
@@ -192,7 +207,7 @@ class ListType(_Type, frozen=True):
     """A list of `least` to `most` items; in text, with a separator between them.
 
     An empty separator is the usual one: a line end between lines of the message, else a comma. Of `nulls`, an
-    empty item is null. `noun` is a word for its items.
+    empty item is null. `noun` is a word for its items. `count` is the field before it that has their number.
     """
 
     item: FieldTypeSpec
@@ -201,6 +216,7 @@ class ListType(_Type, frozen=True):
     most: int | None = None
     nulls: bool = False
     noun: str = ""
+    count: str = ""
 
 
 class ObjectType(_Type, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,25 +18,12 @@ from kiebitz.dissectors.grammar.grammar import (
 from kiebitz.dissectors.grammar.layout_codec import NO_FIELDS, SURPLUS, Part
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.binary_types import Binary, BinaryNumber, BinaryText, Varint
+from kiebitz.dissectors.protocol_file.binary_types import Binary, name_type
 from kiebitz.dissectors.protocol_file.file_codec import FileCodec
-from kiebitz.dissectors.protocol_file.specification import Format, Specification
+from kiebitz.dissectors.protocol_file.specification import Specification
 
-_TEXT_NAME = re.compile(r"text(?::([0-9]+)|(8|16|32|64)|)")
-
-Step = tuple[str, Callable[[bytes, int, int], tuple[Any, int]], bool]
+Step = tuple[str, Callable[[bytes, int, int, Mapping[str, Any]], tuple[Any, int]], bool]
 """Name, decoder, and True if it may be absent."""
-
-
-def _name_type(of: Format) -> Binary | None:
-    """Return the type of what stands for the name: a number for a code, or a text; None if nothing does."""
-    if not of.name:
-        return None
-    text = _TEXT_NAME.fullmatch(of.name)
-    if text is not None:
-        fixed, bits = text.groups()
-        return BinaryText(int(fixed) if fixed else f"u{bits or 8}", of)
-    return Varint() if of.name == "varint" else BinaryNumber("u8" if of.name == "first" else of.name, of)
 
 
 class StructCodec(FileCodec):
@@ -45,10 +31,13 @@ class StructCodec(FileCodec):
 
     def __init__(self, specification: Specification, grammar: Grammar) -> None:
         super().__init__(specification, grammar)
-        self._name_type = _name_type(specification.format)
+        self._name_type = name_type(specification.format)
+        self._is_padded = specification.framing.kind == "size"
         self._rows: dict[tuple[Direction, str], list[tuple[MessageType, list[Step]]]] = {}
         for row in grammar.rows:
-            steps: list[Step] = [(field.name, _binary(field).unpack, field.optional) for field in row.fields]
+            steps: list[Step] = [
+                (field.name, _binary(field).unpack_after, field.optional) for field in row.fields
+            ]
             self._rows.setdefault((row.direction, row.name), []).append((row, steps))
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
@@ -74,10 +63,10 @@ class StructCodec(FileCodec):
                 for key, unpack, optional in steps:
                     if optional and at == end:
                         continue
-                    fields[key], at = unpack(frame, at, end)
+                    fields[key], at = unpack(frame, at, end, fields)
             except Mismatch:
                 continue
-            if at == end:
+            if at == end or self._is_padded:
                 return Decoded(row, fields, to_json(fields), True)
         return self._misfit(frame, direction, name, first, end)
 
@@ -92,7 +81,7 @@ class StructCodec(FileCodec):
                 for key, unpack, optional in steps:
                     if optional and at == end:
                         continue
-                    fields[key], at = unpack(frame, at, end)
+                    fields[key], at = unpack(frame, at, end, fields)
             except Mismatch as mismatch:
                 error = mismatch
             rank = len(fields), error is not None
@@ -114,12 +103,13 @@ class StructCodec(FileCodec):
         if self._name_type is not None:
             _, at = self._name_type.unpack(frame, start, end)
             parts = [Part(start, at, (), "name", f"{row.name} ({self._name_type.title})")]
+        fields: dict[str, Any] = {}
         for field in row.fields:
             if field.optional and at == end:
                 continue
             kind = _binary(field)
             try:
-                _, upto = kind.unpack(frame, at, end)
+                fields[field.name], upto = kind.unpack_after(frame, at, end, fields)
                 inner = (*_inner(kind, frame, at, upto, (field.name,)),)
             except Mismatch:
                 parts.append(Part(at, end, (field.name,), "unread", kind.title))
@@ -127,7 +117,7 @@ class StructCodec(FileCodec):
             whole = at, upto - at
             parts.append(Part(at, upto, (field.name,), "field", kind.title, whole, whole, kind, inner))
             at = upto
-        if at < end:
+        if at < end and not self._is_padded:
             parts.append(Part(at, end, (), "unread", SURPLUS))
         return parts
 
@@ -161,7 +151,11 @@ class StructCodec(FileCodec):
         return (*super().wire_parts(), "struct")
 
     def wire_details(self) -> Mapping[str, Any]:
-        return {"kind": "struct", "name_type": self._name_type and self._name_type.wire_type()}
+        return {
+            "kind": "struct",
+            "is_padded": self._is_padded or None,
+            "name_type": self._name_type and self._name_type.wire_type(),
+        }
 
 
 def _binary(field: Field) -> Binary:

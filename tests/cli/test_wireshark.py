@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
-from file_formats import PAIRS, USUAL, messages, protocol
+from file_formats import COUNTED, COUNTED_FRAMES, PAIRS, USUAL, messages, protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import a_few, times
@@ -186,7 +186,7 @@ def test_websocket_is_refused(tmp_path: Path) -> None:
     assert "wsdice is carried by WebSocket, for which no dissector can be written yet" in done.err
 
 
-FRAMED = [(framing, of) for framing, of in PAIRS if framing != "websocket"]
+FRAMED = [(framing, of) for framing, of in PAIRS if framing not in ("websocket", "send")]
 
 
 @pytest.mark.full
@@ -209,6 +209,14 @@ def test_every_framing_and_format_is_covered(framing: str, of: str, tmp_path: Pa
     write_capture(capture, dissector.transport, 4710, sent)
     found = compare(capture, "small", tmp_path, "-P", str(tmp_path / "small.toml"))
     assert (found.messages, found.differences) == (len(sent), [])
+
+
+@pytest.mark.full
+def test_messages_end_where_their_fields_do(tmp_path: Path) -> None:
+    (tmp_path / "counted.toml").write_text(COUNTED)
+    write_capture(tmp_path / "counted.pcap", "tcp", 4710, COUNTED_FRAMES)
+    found = compare(tmp_path / "counted.pcap", "counted", tmp_path, "-P", str(tmp_path / "counted.toml"))
+    assert (found.messages, found.differences) == (len(COUNTED_FRAMES), [])
 
 
 TALKS: dict[str, tuple[str, list[tuple[Direction, bytes]]]] = {

@@ -43,6 +43,9 @@ FRAMINGS = {
     "json": 'framing = "json"',
     "xml": 'framing = "xml"',
     "xml-lines": 'framing = "xml"\nend = "\\r\\n\\r\\n"',
+    "size": 'framing = "size"\nsize = 200',
+    "size-header": f'framing = "size"\nsize = 100\nheader = "{CODED.replace(" length=u32", "")}"',
+    "send": 'framing = "send"',
     "websocket": 'framing = "websocket"',
 }
 
@@ -93,6 +96,9 @@ PAIRS = [
     ("u32-inclusive", "struct-little"),
     *(("header", each) for each in ("words", "delimited", "pairs", "json", "json-body", "struct")),
     *(("header-named", each) for each in ("quoted", "pairs-first", "struct-little")),
+    *(("size", each) for each in ("words", "headers", "json-body", "xml")),
+    *(("size-header", each) for each in ("delimited", "json")),
+    *(("send", each) for each in ("quoted", "headers", "struct")),
     *(("websocket", each) for each in ("json", "words", "pairs", "xml", "struct")),
 ]
 """The tested combinations of framing and format."""
@@ -112,6 +118,7 @@ USUAL = [
     ("u16-little", "struct"),
     ("header", "struct"),
     ("header-named", "quoted"),
+    ("size-header", "json"),
     ("websocket", "json"),
 ]
 """Those of an ordinary run of the tests."""
@@ -168,10 +175,10 @@ def protocol(framing: str, of: str) -> Dissector:
         if of in ("words", "pairs"):
             body = body.replace("'dark blue'", "blue")
     form = FORMATS[of]
-    if framing.startswith("header"):
+    if "header" in FRAMINGS[framing]:
         form = re.sub('\nname = ".*?"', "", form)
         types, _, _ = body.partition("\n[codes]")
-        body = types + (_CODES if framing == "header" else "")
+        body = types + ("" if framing == "header-named" else _CODES)
     head = f'protocol = "small"\nport = 4710\n{FRAMINGS[framing]}\n{form}\n'
     return dissector_from(read_specification(f"{head}{body}"))
 
@@ -200,6 +207,36 @@ BINARY_MESSAGES: list[tuple[str, Direction, dict[str, Any]]] = [
     ("SAY", "c2s", {"tag": "ab", "raw": "00ff", "text": "hello"}),
     ("STATE", "c2s", {}),
     ("STATE", "s2c", {"round": 2**40}),
+]
+
+
+COUNTED = """
+protocol = "counted"
+port = 4710
+framing = "fields"
+format = "struct"
+header = "'MX' round=u8 name=u8"
+
+[messages]
+JOIN = "c: name=player text8"
+SCORES = "s*: n=varint rows=[{name=player text8 m=u8 dice=[1..6]*m}]*n hand=[u16]2 < JOIN"
+MOVE = "c: at={x=u16 y=u8} end=bool"
+
+[codes]
+JOIN = 1
+SCORES = 2
+MOVE = 3
+"""
+"""A protocol whose messages end where their fields do."""
+
+COUNTED_FRAMES: list[tuple[Direction, bytes]] = [
+    ("c2s", b"MX\1\1\3ann"),
+    ("s2c", b"MX\1\2\2\3ann\2\1\6\2bo\0\0\1\0\2"),
+    ("c2s", b"MX\1\3\0\1\2\1"),
+    ("s2c", b"MX\2\2\0\0\1\0\2"),
+    # A die with seven points, and neither true nor false.
+    ("s2c", b"MX\2\2\1\1a\1\7\0\1\0\2"),
+    ("c2s", b"MX\1\3\0\1\2\2"),
 ]
 
 

@@ -473,6 +473,11 @@ class Document(Table, kw_only=True):
         Text,
         _about("Parts before a message: length, name, constants, fields: 'name=u8 length=u32 '0x4d58''."),
     ] = ""
+    size: Annotated[
+        Annotated[int, Meta(ge=0, le=1 << 20)],
+        _about("Number of bytes of each message."),
+        _kind("a number of bytes up to 1048576"),
+    ] = 0
     prefix: Annotated[
         Literal["u8", "u16", "u32", "u64", "varint"], _about("Type of the length, if that is the header.")
     ] = "u32"

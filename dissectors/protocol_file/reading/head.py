@@ -23,6 +23,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     Format,
     FormatKind,
     Framing,
+    FramingKind,
     HeaderPart,
     IdentifierType,
     NumberType,
@@ -74,7 +75,8 @@ class HeadSection:
             kind,
             {
                 "end": (*ends, "lines") if self.kind() == "lines" else ends,
-                "header": ("length",),
+                "header": ("length", "size", "fields", "send", "datagrams"),
+                "size": ("size",),
                 "prefix": ("length",),
                 "inclusive": ("length",),
                 "root": ("xml",),
@@ -82,6 +84,10 @@ class HeadSection:
         )
         if kind == "xml" and head.end not in ("", _EMPTY_LINE):
             self._source.wrong(("end",), 'in XML, end is an empty line: end = "\\r\\n\\r\\n"')
+        if kind == "size" and not head.size:
+            self._source.wrong_key(("framing",), "size needs size, the number of bytes of each message")
+        if kind == "fields" and self.kind() != "struct":
+            self._source.wrong(("framing",), 'only binary messages end with their fields: format = "struct"')
         if kind == "delimiter" and not head.end:
             self._source.wrong_key(("framing",), 'a delimiter needs end, such as end = "\\u0000"')
         end = head.end if kind in ("delimiter", "block", "xml") else "\n"
@@ -89,12 +95,13 @@ class HeadSection:
             kind=kind,
             end=end,
             prefix=head.prefix,
-            header=self._header(parser_of(head.header)) if head.header else (),
+            header=self._header(kind, parser_of(head.header)) if head.header else (),
+            size=head.size,
             order=head.order,
             inclusive="length" if head.inclusive is True else head.inclusive or "",
         )
 
-    def _header(self, parser: Parser) -> tuple[HeaderPart, ...]:
+    def _header(self, kind: FramingKind, parser: Parser) -> tuple[HeaderPart, ...]:
         """Return the parts of the header."""
         text = self._head.header
         if "prefix" in self._document:
@@ -108,8 +115,14 @@ class HeadSection:
             if problem is not None:
                 start, end = place_of_field(text, field.name)
                 self._source.wrong(("header",), problem, start, end)
-        if not parser.mistakes and all(field.name != LENGTH for field in fields):
+        has_length = any(field.name == LENGTH for field in fields)
+        if not parser.mistakes and kind == "length" and not has_length:
             self._source.wrong(("header",), "the header of a length needs it, such as length=u32")
+        elif has_length and kind != "length":
+            problem = f'a length belongs to framing = "length", not to {kind}'
+            self._source.wrong(("header",), problem, *place_of_field(text, LENGTH))
+        elif kind == "size" and any(field.title == "varint" for field in fields):
+            self._source.wrong(("header",), "with a size, all parts of a header have a fixed size")
         return parts
 
     def format(self, framing: Framing) -> Format:
@@ -167,9 +180,7 @@ class HeadSection:
                 "assign and delimiter are the same",
             )
         self._check_encoding()
-        is_text = (
-            head.framing not in ("datagrams", "delimiter", "length", "websocket") and head.transport != "udp"
-        )
+        is_text = head.framing in (None, "lines", "block", "json", "xml") and head.transport != "udp"
         return Format(
             kind=kind,
             name="" if framing.has_name else head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),

@@ -76,6 +76,7 @@ _FIELD_NAME = re.compile(r"'([^']*)'|([^\s=?!<>{}\[\]|'\"]+)")
 _LIMIT = r"-?\d{1,15}(?:\.\d{1,15})?"
 _RANGE = re.compile(rf"({_LIMIT})?\.\.({_LIMIT})?(?![\w.])")
 _COUNT = re.compile(r"(\d{1,4})?(\.\.)?(\d{1,4})?(?![\w.])")
+_COUNTED = re.compile(r"\*(\w+)")
 _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
 _ELEMENT = re.compile(r"[^\W\d][\w.-]*(?=\s|$)")
 _WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;]+)")
@@ -381,6 +382,9 @@ class Parser:
         nulls = self._text.startswith("?", self._at)
         self._at += nulls
         separator = self._separator("]", start)
+        if (found := _COUNTED.match(self._text, self._at)) is not None:
+            self._at = found.end()
+            return ListType(item, separator, nulls=nulls, count=found[1])
         return ListType(item, separator, *self._count_of_items(), nulls=nulls)
 
     def _count_of_items(self) -> tuple[int, int | None]:

@@ -24,6 +24,7 @@ from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.expressions import WHO
 from kiebitz.dissectors.protocol_file.patterns import one_budget
 from kiebitz.dissectors.protocol_file.reading import notation
+from kiebitz.dissectors.protocol_file.reading.binary_rows import problems_of
 from kiebitz.dissectors.protocol_file.reading.dead_ends import DeadEnds
 from kiebitz.dissectors.protocol_file.reading.document import (
     PROTOCOL_NAME,
@@ -165,7 +166,7 @@ class _Reader:
         lenient = formats.lenient(framing)
         self._packets = PacketRows(self._source, format, framing.kind)
         self._source.clauses = head.clauses
-        messages = self._messages(head, format, framing.fields)
+        messages = self._messages(head, format, framing)
         self._check_codes(head, _name_type(framing, format), messages)
         reference, identity = self._reference(messages), self._identity(messages)
         python = self._python()
@@ -232,9 +233,7 @@ class _Reader:
             self._source.wrong((key,), mistake.message, mistake.start, mistake.end)
         return msgspec.structs.replace(format, envelope=name, stays_open=bool(head.root), outer=fields)
 
-    def _messages(
-        self, head: Document, format: Format, fields: tuple[FieldSpec, ...]
-    ) -> tuple[MessageSpec, ...]:
+    def _messages(self, head: Document, format: Format, framing: Framing) -> tuple[MessageSpec, ...]:
         """Return the messages, whose first fields are those of the header."""
         written = self._document.get("messages")
         if not isinstance(written, dict):
@@ -249,7 +248,7 @@ class _Reader:
             variants: list[MessageSpec] = []
             for number, row in enumerate(rows):
                 path: Path = ("messages", name, number) if isinstance(value, list) else ("messages", name)
-                message, size = self._message(path, name, row, head, format, fields)
+                message, size = self._message(path, name, row, head, format, framing)
                 parts += size
                 count += 1
                 if message is None:
@@ -258,6 +257,10 @@ class _Reader:
                     (message.direction, message.fields) == (each.direction, each.fields) for each in variants
                 ):
                     self._source.wrong(path, f"two rows of {name} are the same")
+                elif framing.kind == "fields" and any(
+                    message.direction == each.direction for each in variants
+                ):
+                    self._source.wrong(path, f"nothing shows which row of {name} a message has")
                 variants.append(message)
             messages += variants
             if count > MAX_MESSAGES or parts > MAX_PARTS:
@@ -285,9 +288,10 @@ class _Reader:
         row: Any,
         head: Document,
         format: Format,
-        fields: tuple[FieldSpec, ...],
+        framing: Framing,
     ) -> tuple[MessageSpec | None, int]:
         """Return the message of a row, and the number of its types."""
+        fields = framing.fields
         table = RowTable(row="")
         sizes = row.get("sizes") if isinstance(row, dict) else None
         if isinstance(row, dict):
@@ -305,6 +309,9 @@ class _Reader:
         if read is None:
             return None, parser.parts
         self._check_order(path, name, row, read.fields, format)
+        takes_all = [_takes_all(field.type, format) for field in read.fields]
+        for field, problem in problems_of(read.fields, format, framing, takes_all):
+            self._wrong_field(path, row, field, problem)
         for field in read.fields:
             if any(field.name == other.name for other in fields):
                 self._wrong_field(path, row, field, f"the header has a field {field.name}, too")
@@ -384,7 +391,7 @@ class _Reader:
                 problem = f"other words for values belong to text that is no {format.kind}"
                 self._wrong_field(path, row, field, problem)
             if any(
-                each.nulls or ((each.least or each.most) and not has_counts) for each in _lists_in(field.type)
+                each.nulls or (_has_limits(each, format) and not has_counts) for each in _lists_in(field.type)
             ):
                 what = "? for an item" if has_counts else "a number of items, or ?,"
                 problem = f"{what} belongs to text that is no {format.kind}"
@@ -597,13 +604,20 @@ def _has_text_or_elements(name: str, fields: Sequence[FieldSpec]) -> bool:
     return True
 
 
+def _has_limits(kind: ListType, format: Format) -> bool:
+    """Return True if the number of items is limited, and not the same in all binary messages."""
+    return bool(kind.least or kind.most) and not (format.kind == "struct" and kind.least == kind.most)
+
+
 def _takes_all(kind: FieldTypeSpec, format: Format) -> bool:
     """Return whether a value extends to the end of the message."""
     match kind:
         case TextType(_, rest):
             return rest
         case ListType():
-            return format.kind == "struct" or (kind.most is None and takes_tokens(kind, format))
+            if format.kind == "struct":
+                return not (kind.count or kind.most)
+            return kind.most is None and takes_tokens(kind, format)
         case BinaryType(("text" | "bytes"), None):
             return format.kind == "struct"
         case AnyType():

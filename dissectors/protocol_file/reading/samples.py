@@ -36,6 +36,9 @@ _LARGE = 1_000
 _MOST_REPEATED = 3
 """Maximum number of repetitions beyond the minimum in a text like a pattern."""
 
+_MOST_ITEMS = 4
+"""Maximum number of items of a list with a field for their number, plus one."""
+
 _PARSER: Any = import_module("re._parser")
 """The standard library's reader of patterns."""
 
@@ -55,11 +58,19 @@ def samples_of(
 def _fields(
     fields: tuple[FieldSpec, ...], format: FormatKind, random: Random, *, has_optional: bool
 ) -> dict[str, Any]:
-    return {
+    found = {
         field.name: value_of(field.type, format, random)
         for field in fields
         if has_optional or not field.optional
     }
+    for field in fields:
+        if isinstance(field.type, ListType) and field.type.count:
+            kinds = {each.name: each.type for each in fields}
+            count = found[field.type.count]
+            if isinstance(kinds[field.type.count], BinaryType):
+                count = found[field.type.count] = abs(count) % _MOST_ITEMS
+            found[field.name] = [value_of(field.type.item, format, random) for _ in range(count)]
+    return found
 
 
 def value_of(kind: FieldTypeSpec, format: FormatKind, random: Random) -> Any:

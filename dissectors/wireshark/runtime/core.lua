@@ -174,7 +174,7 @@ end
 
 function K.message_in(protocol, frame, direction)
   local read = K.formats[protocol.format.kind]
-  if not protocol.framing.header then return read(protocol, frame, direction) end
+  if #(protocol.framing.header or "") == 0 then return read(protocol, frame, direction) end
   local head, unknown = K.header(protocol, frame, direction)
   if head == nil then return unknown end
   local message = read(protocol, frame:sub(head.start), direction, head.name)
@@ -384,7 +384,7 @@ function K.register(protocol)
     protocol.protocol .. ".malformed", "Malformed message", expert.group.MALFORMED, expert.severity.ERROR)
   proto.experts = {protocol.malformed}
 
-  protocol.rows, protocol.names = {}, {}
+  protocol.rows, protocol.names, protocol.framing.protocol = {}, {}, protocol
   for _, direction in ipairs({"c2s", "s2c"}) do
     local rows, names = {}, {}
     for _, row in ipairs(protocol.messages[direction]) do

@@ -20,6 +20,12 @@ function K.framings.datagrams(framing, data, at)
   return #data + 1
 end
 
+function K.framings.size(framing, data, at)
+  return at + framing.size <= #data + 1 and at + framing.size or nil
+end
+
+K.framings.send = K.framings.datagrams
+
 function K.framings.delimiter(framing, data, at)
   local _, stop = data:find(framing["end"], at, true)
   return stop and stop + 1
@@ -40,6 +46,8 @@ function K.body(protocol, frame)
   local framing, start, stop = protocol.framing, 1, #frame + 1
   if framing.kind == "delimiter" and frame:sub(-#framing["end"]) == framing["end"] then
     stop = stop - #framing["end"]
+  elseif framing.kind == "size" and protocol.format.kind ~= "struct" then
+    stop = frame:find("\0", 1, true) or stop
   elseif framing.kind == "block" and frame:sub(-1) == "\n" then
     local text = frame:sub(1, -2):gsub("\r$", "")
     local last = text:match(".*\n()") or 1

@@ -88,8 +88,8 @@ local function float(bytes)
   return sign * (1 + mantissa / 2 ^ bits) * 2 ^ (exponent - bias)
 end
 
-local function unpack_value(kind, data, at, stop)
-  return K.types[kind.kind](kind, data, at, stop)
+local function unpack_value(kind, data, at, stop, before)
+  return K.types[kind.kind](kind, data, at, stop, before)
 end
 
 function K.types.binary_number(kind, data, at, stop)
@@ -152,21 +152,26 @@ function K.types.binary_bytes(kind, data, at, stop)
   return K.scalar("s", hex, at, after), after
 end
 
-function K.types.binary_list(kind, data, at, stop)
-  local found = {t = "list", at = at, stop = stop}
-  while at < stop do
+function K.types.binary_list(kind, data, at, stop, before)
+  local found, count = {t = "list", at = at, stop = stop}, tonumber(kind.count)
+  for _, each in ipairs(before or {}) do
+    if each.key == kind.count then count = tonumber(each.value.v) end
+  end
+  if count and count > stop - at then return nil, "there are fewer items" end
+  while count and #found < count or not count and at < stop do
     local value, after = unpack_value(kind.item, data, at, stop)
     if value == nil then return nil, after end
     if after == at then return nil, "this list has no end" end
     found[#found + 1], at = value, after
   end
+  found.stop = at
   return found, at
 end
 
 function K.types.binary_object(kind, data, at, stop)
   local found = {t = "object", at = at}
   for number, field in ipairs(kind.fields) do
-    local value, after = unpack_value(field.type, data, at, stop)
+    local value, after = unpack_value(field.type, data, at, stop, found)
     if value == nil then return nil, after end
     found[number], at = {key = field.name, value = value}, after
   end
@@ -193,7 +198,7 @@ function K.formats.struct(protocol, frame, direction, name)
     local fields, at, problem = {}, first, nil
     for _, field in ipairs(row.fields) do
       if not (field.optional and at == stop) then
-        local value, after = unpack_value(field.type, frame, at, stop)
+        local value, after = unpack_value(field.type, frame, at, stop, fields)
         if value == nil then
           problem = field.name .. ": " .. after
           break
@@ -201,7 +206,7 @@ function K.formats.struct(protocol, frame, direction, name)
         fields[#fields + 1], at = {key = field.name, value = value}, after
       end
     end
-    if problem == nil and at < stop then problem = (stop - at) .. " bytes follow" end
+    if problem == nil and at < stop and not protocol.format.is_padded then problem = (stop - at) .. " bytes follow" end
     if problem == nil then return {name = name, fields = fields} end
     if best == nil or #fields > #best then best, best_problem = fields, problem end
   end

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
-from file_formats import PAIRS, USUAL, frames, messages, protocol, values_of
+from file_formats import COUNTED, COUNTED_FRAMES, PAIRS, USUAL, frames, messages, protocol, values_of
 from strength import a_few, times
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.framing import DatagramFramer
 from kiebitz.dissectors.grammar.grammar import to_json
+from kiebitz.dissectors.model import DIRECTIONS
+from kiebitz.dissectors.protocol_file.dissector import dissector_from
+from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.testing import CHECKS, Check, check_anatomy, decode_after_encode_is_the_identity
 
 each_format = pytest.mark.parametrize(("framing", "of"), PAIRS)
+
+
+@cache
+def counted() -> Dissector:
+    return dissector_from(read_specification(COUNTED))
+
+
 some_formats = pytest.mark.parametrize(("framing", "of"), a_few(PAIRS, USUAL))
 
 
@@ -22,6 +32,24 @@ some_formats = pytest.mark.parametrize(("framing", "of"), a_few(PAIRS, USUAL))
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(check: Check, framing: str, of: str) -> None:
     check(protocol(framing, of), frames(framing, of), times(60, quick=2))
+
+
+@pytest.mark.full(but=1)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_properties_of_messages_that_end_with_their_fields(check: Check) -> None:
+    check(counted(), [frame for _, frame in COUNTED_FRAMES], times(60, quick=2))
+
+
+def test_messages_end_where_their_fields_do() -> None:
+    codec = counted().codec
+    decoded = [codec.decode(frame, direction) for direction, frame in COUNTED_FRAMES]
+    rows = [{"name": "ann", "m": 2, "dice": [1, 6]}, {"name": "bo", "m": 0, "dice": []}]
+    assert decoded[1].fields == {"round": 1, "n": 2, "rows": rows, "hand": [1, 2]}
+    assert [each.valid for each in decoded] == [True] * 4 + [False] * 2
+    for direction in DIRECTIONS:
+        sent = [frame for way, frame in COUNTED_FRAMES if way == direction]
+        framer = counted().framer(direction)
+        assert [frame.data for frame in framer.feed(0, b"".join(sent))] == sent
 
 
 @pytest.mark.full(but=2)
@@ -37,7 +65,7 @@ def test_framers_find_encoded_messages(framing: str, of: str) -> None:
     for direction in ("c2s", "s2c"):
         sent = [dissector.codec.encode(*each) for each in messages(of) if each[1] == direction]
         framer = dissector.framer(direction)
-        if isinstance(framer, DatagramFramer):
+        if framer.depends_on_segments:
             continue
         carried = dissector.encapsulation
         if carried is not None:

@@ -14,9 +14,10 @@ from kiebitz.dissectors.grammar import framing as framing_module
 from kiebitz.dissectors.grammar.framing import DatagramFramer, Frame, LineFramer
 from kiebitz.dissectors.grammar.json import framer as json_framer
 from kiebitz.dissectors.grammar.xml import framer as xml_framer
-from kiebitz.dissectors.protocol_file import framers
+from kiebitz.dissectors.protocol_file import field_extents, framers
 from kiebitz.dissectors.protocol_file.framers import framer_of
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, Parser
+from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.protocol_file.specification import Framing, HeaderPart
 
 
@@ -84,6 +85,25 @@ FRAMINGS: dict[str, tuple[Framing, list[bytes]]] = {
         Framing(kind="length", header=header("length=u8 'x'"), inclusive="length"),
         [b"\3xab", b"\1x", b"\0x", b"\2y", b"x", b"\xff"],
     ),
+    "size": (Framing(kind="size", size=5), [b"abcde", b"\0\0", b"x", b"fghij"]),
+    "sized header": (
+        Framing(kind="size", size=5, header=header("'0x4d58'")),
+        [b"MXabc", b"MX", b"M", b"x", b"\0\0\0"],
+    ),
+    "fields": (
+        Framing(kind="fields"),
+        [
+            b"\1\3ann",
+            b"\2\2\1a\5\2bb\6\1\2\3",
+            b"\2\0xyz",
+            b"\3\0\1\2\3\4",
+            b"\4\x81\0z",
+            b"\2\xff",
+            b"\xff",
+            b"x",
+            b"\1",
+        ],
+    ),
     "varint": (Framing(kind="length", prefix="varint"), [b"\3abc", b"\0", b"\x81\0x", b"\xff" * 11]),
     "varint inclusive": (
         Framing(kind="length", prefix="varint", inclusive="length"),
@@ -102,8 +122,25 @@ class Run(NamedTuple):
     gap: int | None
 
 
+FIELDS = read_specification("""
+protocol = "p"
+framing = "fields"
+format = "struct"
+[codes]
+JOIN = 1
+SCORES = 2
+MOVE = 3
+CHAT = 4
+[messages]
+JOIN = "c: name=text8"
+SCORES = "c: n=u8 rows=[{name=text8 score=u8}]*n dice=[u8]3"
+MOVE = "c: at={x=u16 y=u16}"
+CHAT = "c: n=varint letters=[text:1]*n"
+""")
+
+
 def _framed(framing: Framing, runs: Sequence[Run], sizes: Sequence[int]) -> list[Frame]:
-    framer = framer_of(framing, "tcp")("c2s")
+    framer = framer_of(framing, "tcp", FIELDS if framing.kind == "fields" else None)("c2s")
     found: list[Frame] = []
     offset = number = 0
     for data, gap in runs:
@@ -143,7 +180,7 @@ def test_any_cut_gives_the_same_frames(name: str) -> None:
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(3, FRAMINGS))
 def test_frames_beyond_the_limit_are_skipped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (framing_module, framers, json_framer, xml_framer):
+    for module in (framing_module, framers, json_framer, xml_framer, field_extents):
         monkeypatch.setattr(module, "FRAME_LIMIT", 20)
     framing, parts = FRAMINGS[name]
     long = {"json": b'{"a":"' + b"x" * 50, "xml": b"<a>" + b"x" * 50}.get(name, b"x" * 50)
@@ -167,6 +204,7 @@ def _texts(name: str, data: bytes) -> list[bytes]:
 @pytest.mark.parametrize(
     ("name", "frames"),
     [
+        ("fields", [b"\xff\xff", b"\1\3ann", b"\3\0\1\2\3"]),
         ("json", [b'{"a":1\n', b'{"b":2}']),
         ("json", [b'{"a":{"b":1}\n', b'{"b":2}', b'{"c":3}']),
         ("json", [b'{"a":"b\n', b'{"c":1}']),
@@ -194,6 +232,11 @@ def test_the_next_message_is_whole_after_a_broken_one(name: str, frames: list[by
         ("u64", b"\0" * 8, None, b"xxxx" + b"\0" * 7 + b"\1d" + b"\0" * 8, [b"\0" * 7 + b"\1d", b"\0" * 8]),
         ("header", b"MX\1\5\0a", 2, b"cdMX\2\0\0", [b"MX\2\0\0"]),
         ("header", b"MX\1\5\0a", None, b"bcdMMX\2\0\0", [b"MX\2\0\0"]),
+        ("size", b"ab", 4, b"ghijklmno", [b"klmno"]),
+        ("size", b"abcde", 10, b"pqrst", [b"pqrst"]),
+        ("size", b"ab", None, b"fghij", [b"fghij"]),
+        ("sized header", b"MXa", None, b"cMXdefMX", [b"MXdef"]),
+        ("fields", b"\2\2\1a", None, b"\5\6bb\1\3ann\3\0\1\2\3x", [b"\1\3ann", b"\3\0\1\2\3"]),
         ("json", b'{"a":', None, b'1}\n{"b":2}', [b'{"b":2}']),
         ("json", b'{"a":1}', None, b'{"b":2}', [b'{"b":2}']),
         ("xml", b"<a/>", None, b"<c>1</c></b><a>2</a>", [b"<a>2</a>"]),

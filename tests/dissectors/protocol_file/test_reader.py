@@ -211,6 +211,7 @@ def test_a_type_may_follow_its_use() -> None:
 
 # Mistakes.
 
+_FIELDS = 'framing = "fields"\nformat = "struct"\n[codes]\nA = 1\n[messages]\n'
 _HEADER = 'framing = "length"\nheader = "{}"\n'
 
 MISTAKES = {
@@ -242,11 +243,45 @@ MISTAKES = {
     "no datagrams": ('transport = "tcp"\nframing = "datagrams"\n', "2:11", '"datagrams"', "over TCP"),
     "no lines": ('transport = "udp"\nframing = "lines"\n', "2:11", '"lines"', "each datagram is a message"),
     "foreign key": ('prefix = "u8"', "1:1", "prefix", 'belongs to framing = "length", not to lines'),
+    "no size": ('framing = "size"\n', "1:1", "framing", "size needs size"),
+    "varint in a sized header": (
+        'framing = "size"\nsize = 9\nheader = "a=varint"\n',
+        "3:10",
+        '"a=varint"',
+        "all parts of a header have a fixed size",
+    ),
+    "length of a size": (
+        'framing = "size"\nsize = 9\nheader = "length=u8"\n',
+        "3:11",
+        "length",
+        'a length belongs to framing = "length", not to size',
+    ),
+    "fields of words": ('framing = "fields"\n', "1:11", '"fields"', 'format = "struct"'),
+    "open field": (
+        f'{_FIELDS}A = "c: x=text y=rest"\n',
+        "6:16",
+        "y",
+        "nothing shows where y ends: use text8, text:20 or [item]*n",
+    ),
+    "absent field": (f'{_FIELDS}A = "c: x?=u8"\n', "6:9", "x", "nothing shows whether x is absent"),
+    "rows alike": (f'{_FIELDS}A = ["c: x=u8", "c: y=u16"]\n', "6:17", '"c: y=u16"', "which row of A"),
+    "unknown count": (
+        f'{_FIELDS}A = "c: n=u8 x=[u8]*m"\n',
+        "6:14",
+        "x",
+        "no number m is before the list",
+    ),
+    "count in words": (
+        '[messages]\nA = "c: n=integer x=[text]*n"\n',
+        "2:19",
+        "x",
+        'belongs to format = "struct"',
+    ),
     "foreign header": (
         'header = "length=u8"',
         "1:1",
         "header",
-        'belongs to framing = "length", not to lines',
+        'belongs to framing = "length", "size", "fields", "send" or "datagrams", not to lines',
     ),
     "no length": (_HEADER.format("name=u8"), "2:10", '"name=u8"', "such as length=u32"),
     "two lengths": (_HEADER.format("length=u8 length=u8"), "2:21", "length", "a second field length"),
