@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -108,6 +109,15 @@ class FieldType(ABC):
     width: tuple[int, int | None] = (1, 1)
     """Least and greatest number of tokens of a message that a value takes; None: all that remain."""
 
+    item: FieldType | None = None
+    """Type of the items of a list."""
+
+    members: Mapping[str, FieldType] = MappingProxyType({})
+    """Types of the members of an object, by name."""
+
+    others: FieldType | None = None
+    """Type of any other members, None if there are none."""
+
     parts: Sequence[FieldType] = ()
     """Types of the parts of a value, if it has any; `with_parts` then applies a function to each part."""
 
@@ -129,7 +139,12 @@ class FieldType(ABC):
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
         """Return a value with `change`, called with its type, applied to each of its `parts`."""
-        return value
+        if self.item is not None and isinstance(value, list):
+            return [change(self.item, part) for part in value]
+        if not self.members or not isinstance(value, dict):
+            return value
+        kinds = ((name, self.members.get(name, self.others), part) for name, part in value.items())
+        return {name: part if kind is None else change(kind, part) for name, kind, part in kinds}
 
     def renamed(self, value: Any, rename: Rename) -> Any:
         """Return a value with every identifier replaced by `rename`."""

@@ -286,6 +286,8 @@ class ListText(PartsText):
         item_code: Code of errors in an item, which are then about the whole item.
     """
 
+    item: FieldType
+
     def __init__(
         self,
         item: FieldType,
@@ -358,9 +360,6 @@ class ListText(PartsText):
             return [text for part in value for text in self.item.encode_tokens(part, pad)]
         return ["" if part is None and self.nulls else written(self.item, part, pad) for part in value]
 
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
-        return [change(self.item, part) for part in value] if isinstance(value, list) else value
-
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         yield from self._wrong_inside(self.item, "0", 0)
@@ -401,7 +400,7 @@ class ObjectText(PartsText):
     ) -> None:
         super().__init__(tokenizer, is_spread)
         self.fields, self.optional = fields, optional
-        self.parts = (*fields.values(),)
+        self.members, self.parts = fields, (*fields.values(),)
         self.title = title or tokenizer.separator.join(fields)
         self._problem = problem
         self._names = [*fields]
@@ -466,14 +465,6 @@ class ObjectText(PartsText):
             else:
                 texts.append(written(kind, value[name], pad))
         return texts
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {
-            name: change(self.fields[name], part) if name in self.fields else part
-            for name, part in value.items()
-        }
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()

@@ -29,13 +29,6 @@ def differences(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
         yield path
 
 
-def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> set[str]:
-    """Return the names of the fields that differ; raise ValueError if there are other fields."""
-    if before.keys() != after.keys():
-        raise ValueError("a field was added or removed")
-    return {name for name in before if next(differences(before[name], after[name]), None) is not None}
-
-
 def value_at(fields: Any, path: Path) -> Any:
     """Return the value at a path."""
     for step in path:

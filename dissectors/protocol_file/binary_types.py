@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
@@ -498,6 +498,7 @@ class BinaryList(Binary):
     """Values of one type: `count` of them, or the value of the field `count`, or up to the message's end."""
 
     wrong_texts = ()
+    item: Binary
 
     def __init__(self, item: Binary, count: int | str | None = None) -> None:
         self.item = item
@@ -547,9 +548,6 @@ class BinaryList(Binary):
     def encode(self, value: Any) -> str:
         return ",".join(map(self.item.encode, value))
 
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
-        return [change(self.item, part) for part in value] if isinstance(value, list) else value
-
     def wire_type(self) -> Mapping[str, Any] | None:
         return {"kind": "binary_list", "item": self.item.wire_type(), "count": self.count}
 
@@ -560,7 +558,7 @@ class BinaryObject(Binary):
     wrong_texts = ()
 
     def __init__(self, fields: dict[str, Binary]) -> None:
-        self.fields = fields
+        self.fields = self.members = fields
         self.parts = (*fields.values(),)
         self.title = f"object: {', '.join(fields)}"
 
@@ -592,11 +590,6 @@ class BinaryObject(Binary):
 
     def encode(self, value: Any) -> str:
         return ":".join(kind.encode(value[name]) for name, kind in self.fields.items())
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: change(self.fields[name], part) for name, part in value.items() if name in self.fields}
 
     def wire_type(self) -> Mapping[str, Any] | None:
         return {

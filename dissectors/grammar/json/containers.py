@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, to_json
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD, Wrong
@@ -47,6 +46,8 @@ class JsonList(JsonType):
     """
 
     kinds = (list,)
+
+    item: JsonType
 
     def __init__(
         self,
@@ -88,9 +89,6 @@ class JsonList(JsonType):
 
     def part(self, step: str | int) -> Part | None:
         return Part(step, self.item) if isinstance(step, int) else None
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
-        return [change(self.item, part) for part in value] if isinstance(value, list) else value
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
@@ -256,6 +254,8 @@ class JsonObject(JsonType):
     is_body = False
     """True for the object with the fields of a message."""
 
+    others: JsonType
+
     def __init__(
         self,
         *fields: Field,
@@ -279,8 +279,9 @@ class JsonObject(JsonType):
             for key, name in self.spelt.items()
         }
         self._required = tuple(field.name for field in fields if not field.optional)
-        self.parts = tuple(json_type_of(field) for field in fields)
-        self._others = JsonAny() if is_open else None
+        self.members = {field.name: json_type_of(field) for field in fields}
+        self.parts = (*self.members.values(),)
+        self.others = JsonAny()
         # A program that sends an unknown attribute sends it again and again.
         self._meant = lru_cache(64)(self._nearest)
 
@@ -375,14 +376,8 @@ class JsonObject(JsonType):
     def part(self, step: str | int) -> Part | None:
         known = self._types.get(step) if isinstance(step, str) else None
         if known is None:
-            return None if self._others is None else Part(step, self._others)
+            return Part(step, self.others) if self.is_open else None
         return Part(*known[:2])
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
-        if not isinstance(value, dict):
-            return value
-        types = {field.name: field.type for field in self.fields}
-        return {name: change(types.get(name) or JsonAny(), part) for name, part in value.items()}
 
     def all_words(self) -> Iterator[str]:
         yield from self.spelt

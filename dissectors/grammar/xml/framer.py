@@ -439,11 +439,10 @@ class XmlFramer(StructuredFramer):
         return self._is_marked(name, tag)
 
     def _is_marked(self, name: str, tag: bytes) -> bool:
-        """Return True if a start tag has the attribute of all messages, and its name is one of theirs."""
+        """Return True if the name of a start tag is a message's, and it has the attribute of all messages."""
         framing = self._framing
         return (
-            framing.mark is not None
-            and framing.mark.encode() in tag
+            (framing.mark is None or framing.mark.encode() in tag)
             and framing.inside is not None
             and name in self._learned
             and name not in framing.inside
@@ -531,8 +530,7 @@ def framing_of(rows: Iterable[MessageType], of: XmlFormat) -> XmlFraming:
     }
     if of.mark is None:
         return XmlFraming(roots=tuple(roots), **around)
-    if of.path:
-        return XmlFraming(**around)
     insides = [root.inside for root in roots]
-    every = frozenset(name for names in insides for name in names or ())
-    return XmlFraming(mark=of.mark, inside=None if None in insides else every, **around)
+    every = frozenset(of.path).union(*(names or () for names in insides))
+    mark = None if of.path else of.mark
+    return XmlFraming(mark=mark, inside=None if None in insides else every, **around)

@@ -7,7 +7,7 @@ attribute, one or several elements, or the text, and other parts are noted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, fromstring
@@ -173,6 +173,8 @@ class InvalidElement(Exception):
 class ElementList(FieldType):
     """`least` to `most` elements of one name, as a JSON list; a text is that of one of them."""
 
+    item: FieldType
+
     def __init__(self, item: FieldType, least: int = 0, most: int = MAX_ITEMS) -> None:
         self.item, self.least, self.most = item, least, most
         self.parts, self.title, self.occurs_once = (item,), item.title, item.occurs_once
@@ -182,9 +184,6 @@ class ElementList(FieldType):
 
     def encode(self, value: Any) -> str:
         return self.item.encode(value)
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> list[Any]:
-        return [change(self.item, part) for part in value]
 
     def wrong_values(self) -> Iterator[Wrong]:
         return self.item.wrong_values()
@@ -200,7 +199,8 @@ class Compound(FieldType):
         self.name = name
         self.shape = shape
         self.title = f"<{name}> with " + ", ".join(field.name for field in shape.fields)
-        self.parts = tuple(field.type for field in shape.fields)
+        self.members = {field.name: field.type for field in shape.fields}
+        self.parts = (*self.members.values(),)
 
     def decode(self, text: str) -> dict[str, Any]:
         try:
@@ -210,10 +210,6 @@ class Compound(FieldType):
 
     def encode(self, value: Any) -> str:
         return "".join(element_xml(self.name, self.shape, value))
-
-    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
-        kinds = {field.name: field.type for field in self.shape.fields}
-        return {name: change(kinds[name], part) for name, part in value.items()}
 
     def all_words(self) -> Iterator[str]:
         yield self.name
