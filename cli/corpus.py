@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.cli.listings import DIAGNOSTICS, EVENTS, GAMES, MESSAGES, SESSIONS
-from kiebitz.cli.terminal.console import Styled, show_line, show_lines, write_json
+from kiebitz.cli.terminal.console import COLOURS, Styled, show_line, show_lines, write_json
 from kiebitz.cli.terminal.output import Form, show
-from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import Column, address, batches, behind, number
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted, in_words

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.cli.terminal.console import COLOURS
 from kiebitz.cli.terminal.table import Column, address, milliseconds, moment, number, seconds, who
 from kiebitz.dissectors.escaping import field_words, json_text
 from kiebitz.dissectors.model import Blame

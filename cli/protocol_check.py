@@ -12,8 +12,7 @@ import click
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.status import FAILED, OK, VIOLATIONS
-from kiebitz.cli.terminal.console import Styled, show_line
-from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.cli.terminal.console import COLOURS, Styled, show_line
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.grammar.grammar import sender_of

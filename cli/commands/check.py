@@ -19,11 +19,10 @@ from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.status import VIOLATIONS
+from kiebitz.cli.terminal.console import COLOURS, Styled, is_terminal, show_line, terminal_columns
 from kiebitz.cli.terminal.console import Line as Shown
-from kiebitz.cli.terminal.console import Styled, is_terminal, show_line, terminal_columns
 from kiebitz.cli.terminal.diagnostic_block import GUTTER, diagnostic_block, place_of, reasons
 from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import seconds
 from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.services.evidence.evidence import Evidence

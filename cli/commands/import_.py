@@ -24,7 +24,7 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.proxy.capture.files import CaptureError
 from kiebitz.services.anonymizing import pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.faults import infrequent_gc
 from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.importing.packets import import_capture
 from kiebitz.services.recording.summary import summary

@@ -201,7 +201,7 @@ def probe(
     dissector, script = _protocol_and_script(role, place, protocol, run.via_session)
     cases = _select_cases(dissector, role, only, last_verdict, run.database)
     if lists:
-        from kiebitz.cli.probe.case_listing import show_cases
+        from kiebitz.cli.probe.terminal_report import show_cases
 
         show_cases(cases, outputs.as_json)
         return
@@ -255,7 +255,7 @@ def _select_cases(
     database: str | None,
 ) -> list[Case]:
     """Return the selected cases. Raises click.UsageError if there are none."""
-    from kiebitz.services.probing.previous_results import cases_with_verdict
+    from kiebitz.services.probing.session_store import cases_with_verdict
 
     known = generate_cases(dissector, role)
     for pattern in only:

@@ -17,8 +17,7 @@ from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.renamed import RenamedOption
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
-from kiebitz.cli.terminal.console import is_terminal
-from kiebitz.cli.terminal.keyboard import has_keyboard
+from kiebitz.cli.terminal.console import has_keyboard, is_terminal
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.cli.tui.run import create_navigator, run
 from kiebitz.dissectors.model import Game

@@ -12,8 +12,7 @@ from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.listings import SESSIONS
 from kiebitz.cli.options.recording import SessionNameType, Utf8Type
 from kiebitz.cli.options.session import open_database
-from kiebitz.cli.terminal.console import confirmed
-from kiebitz.cli.terminal.keyboard import has_keyboard
+from kiebitz.cli.terminal.console import confirmed, has_keyboard
 from kiebitz.cli.terminal.output import Form, output_options, show
 from kiebitz.cli.terminal.table import batches
 from kiebitz.services.sessions import is_database, session_of

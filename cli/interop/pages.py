@@ -15,8 +15,7 @@ from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.dissectors.escaping import printable
-from kiebitz.services.interop.recording import open_recording
-from kiebitz.services.interop.report_folder import new_file
+from kiebitz.services.interop.report_folder import new_file, open_recording
 from kiebitz.services.interop.results import (
     OUTCOMES,
     SYMBOLS,

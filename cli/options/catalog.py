@@ -12,8 +12,12 @@ from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.services.sessions import all_sessions
 from kiebitz.storage.read import conditions
-from kiebitz.storage.read.conditions import compile_optional_filter, field_catalog
-from kiebitz.storage.read.filter_hints import find_paths, session_protocols
+from kiebitz.storage.read.conditions import (
+    compile_optional_filter,
+    field_catalog,
+    find_paths,
+    session_protocols,
+)
 
 # The filter language is slow to import, and most commands run without a filter.
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 import click
 
-from kiebitz.cli.terminal.console import confirmed
-from kiebitz.cli.terminal.keyboard import has_keyboard
+from kiebitz.cli.terminal.console import confirmed, has_keyboard
 from kiebitz.dissectors.dissector import Dissector, recognise
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.relay.endpoints import is_local, resolve

@@ -146,7 +146,7 @@ class SpectatorView:
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:
         """Return an SVG document with the title above and the latest event below."""
-        from kiebitz.cli.render.svg.document import document
+        from kiebitz.cli.render.svg.theme import document
 
         drawing = self.drawings(table_id, state, events, ["wide"], game)["wide"]
         return document(drawing, self.title(table_id, events, game), self.latest(events))

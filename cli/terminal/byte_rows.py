@@ -14,9 +14,9 @@ from unicodedata import bidirectional, combining
 
 import msgspec
 
+from kiebitz.cli.terminal.console import COLOURS
 from kiebitz.cli.terminal.diagnostic_block import ALTERED_BY_KIEBITZ
 from kiebitz.cli.terminal.screen import Console, Text
-from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.dissectors.escaping import value_words
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import shortened

@@ -12,13 +12,16 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem as Candidate
 
 from kiebitz.dissectors.escaping import cell, json_text, printable
 from kiebitz.services.standard_streams import print_error_line
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.model import Severity
 
 __all__ = [
     "Candidate",
@@ -218,3 +221,18 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str):
         return cell(value)
     return json_text(value) if isinstance(value, dict | list) else value
+
+
+COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
+"""By severity, most severe first."""
+
+
+def has_keyboard() -> bool:
+    """Return whether stdin is a terminal and this process is in its foreground."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return False
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:
+        # Not a controlling terminal, so there is no job control.
+        return True

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from kiebitz.cli.listings import content_of
 from kiebitz.cli.spectator.event_cursor import EventCursor
 from kiebitz.cli.spectator.followed_session import FollowedSession
+from kiebitz.cli.terminal.console import COLOURS
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.cli.terminal.severities import COLOURS
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.cli.tui.log_tail import LogTail
 from kiebitz.dissectors.model import PUBLIC, Action, Direction, Message, Stream

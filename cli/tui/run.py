@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.terminal.console import is_terminal
-from kiebitz.cli.terminal.keyboard import has_keyboard
+from kiebitz.cli.terminal.console import has_keyboard, is_terminal
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.services.sessions import is_in_memory
 from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line, warn

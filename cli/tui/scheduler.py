@@ -17,7 +17,7 @@ from textual.css.query import NoMatches
 from textual.timer import Timer
 
 from kiebitz.cli.status import FAILED
-from kiebitz.cli.terminal.keyboard import has_keyboard
+from kiebitz.cli.terminal.console import has_keyboard
 from kiebitz.cli.tui.log_tail import LogTail
 from kiebitz.cli.tui.navigation import Navigator
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 import msgspec
 
 from kiebitz.cli.configuration.naming import named
-from kiebitz.cli.render.svg.document import document
 from kiebitz.cli.render.svg.svg_canvas import Shape
+from kiebitz.cli.render.svg.theme import document
 from kiebitz.cli.web import records
 from kiebitz.cli.web.filter_help import count_matches, filter_values
 from kiebitz.cli.web.lists import diagnostics, events, message_at, messages, stream_list

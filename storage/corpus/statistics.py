@@ -19,7 +19,7 @@ from kiebitz.dissectors.statistics.accumulators import Accumulator, count, resul
 from kiebitz.dissectors.statistics.results import Result
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.records import report_damage, sql_condition
-from kiebitz.storage.statistics.message_counts import messages_by_name
+from kiebitz.storage.statistics.session_statistics import messages_by_name
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter

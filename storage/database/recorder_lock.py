@@ -1,12 +1,16 @@
-"""The lock that allows one recorder per database."""
+"""The lock that allows one recorder per database, and write access without a recorder."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from kiebitz.storage.database.schema import MEMORY, StorageError
+from kiebitz.storage.database.opening import open_to_change
+from kiebitz.storage.database.schema import MEMORY, StorageError, sentence
 
 _RETRY_S = 0.05
 """Longer than a `RecorderWatch` holds its lock."""
@@ -53,3 +57,20 @@ class RecorderWatch:
             return True
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         return False
+
+
+@contextmanager
+def exclusive_connection(path: str) -> Iterator[sqlite3.Connection]:
+    """Provide a connection to the database at `path` that may change it. Raises StorageError."""
+    connection = open_to_change(path)
+    held = None
+    try:
+        held = lock(path)
+        yield connection
+    except sqlite3.Error as error:
+        raise StorageError(sentence(path, error)) from error
+    finally:
+        # Close it first: closing the other descriptor releases SQLite's locks on the file.
+        connection.close()
+        if held is not None:
+            os.close(held)

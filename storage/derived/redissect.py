@@ -15,13 +15,13 @@ from kiebitz.dissectors.model import Chunk, Ids
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.opening import merge_wal
+from kiebitz.storage.database.recorder_lock import exclusive_connection
 from kiebitz.storage.database.schema import (
     SESSION_CONDITIONS,
     StorageError,
     create_indexes,
     optional_tables,
 )
-from kiebitz.storage.database.write_access import exclusive_connection
 from kiebitz.storage.read.recorded_items import (
     RecordedItems,
     ServerProtocol,

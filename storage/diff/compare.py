@@ -17,10 +17,9 @@ from kiebitz.dissectors.diff.events import TableComparison
 from kiebitz.dissectors.diff.order import Order
 from kiebitz.dissectors.diff.result import Difference, TablePair
 from kiebitz.dissectors.model import TableInfo
-from kiebitz.storage.diff.conversations import compare_conversations
 from kiebitz.storage.diff.diagnostics import SessionDiagnostics, compare_diagnostics, compare_others
 from kiebitz.storage.diff.loader import ComparedSession
-from kiebitz.storage.diff.messages import compare_messages
+from kiebitz.storage.diff.messages import compare_conversations, compare_messages
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:

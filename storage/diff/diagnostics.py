@@ -20,8 +20,8 @@ from kiebitz.dissectors.diff.matching import shared_numbers
 from kiebitz.dissectors.diff.result import DiagnosticDifference, DifferenceKind
 from kiebitz.dissectors.game.context import DIALECT
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.storage.diff.conversations import streams_by_player
 from kiebitz.storage.diff.loader import ComparedSession
+from kiebitz.storage.diff.messages import streams_by_player
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics
 

@@ -14,8 +14,7 @@ from kiebitz.dissectors.replay.script import (
     StreamOpening,
     StreamRole,
 )
-from kiebitz.storage.read.recorded_bytes import RecordedBytes
-from kiebitz.storage.read.recorded_frames import RecordedFrames
+from kiebitz.storage.read.recorded_bytes import RecordedBytes, RecordedFrames
 from kiebitz.storage.read.timeline import Timeline
 
 

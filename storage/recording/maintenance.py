@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from kiebitz.storage.database.losses import delete_losses
 from kiebitz.storage.database.opening import merge_wal
+from kiebitz.storage.database.recorder_lock import exclusive_connection
 from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError
-from kiebitz.storage.database.write_access import exclusive_connection
 
 
 def update(path: str, number: int, values: dict[str, str | None]) -> None:

@@ -23,8 +23,7 @@ from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import diagnostics, messages, placeholders, visible_groups
 from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.public_messages import PublicMessages
-from kiebitz.storage.read.recorded_bytes import bytes_between
-from kiebitz.storage.read.recorded_frames import RecordedFrames
+from kiebitz.storage.read.recorded_bytes import RecordedFrames, bytes_between
 from kiebitz.storage.read.seen_rows import DiagnosticNumbers
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility

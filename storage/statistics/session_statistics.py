@@ -5,23 +5,21 @@ All events are read, so that readers know the history; a filter and a game only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Event, Game, TableInfo
+from kiebitz.dissectors.model import Direction, Event, Game, TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.statistics import Read, statistics_of
 from kiebitz.dissectors.statistics.accumulators import Accumulator, count, results_of
-from kiebitz.dissectors.statistics.results import Result, TableStatistics
+from kiebitz.dissectors.statistics.results import Counts, Rate, Result, TableStatistics
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.statistics.message_counts import MessageCounts
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
-
 
 _PROGRESS_INTERVAL = 1000
 """Events between two calls of `on_progress`."""
@@ -75,7 +73,7 @@ def session_statistics(
             on_progress(done)
         is_wanted = meets(event) and (game is None or event.game_id == game.id)
         tables[event.table_id].take(event, is_wanted)
-    said = MessageCounts(timeline, wanted, game)
+    said = _MessageCounts(timeline, wanted, game)
     found = []
     for number, table in tables.items():
         messages = said.count(table.row)
@@ -111,3 +109,81 @@ def _filtered(timeline: Timeline, wanted: Filter | None) -> Callable[[Event], bo
         return following is not None and following.id == event.id
 
     return meets
+
+
+_MAX_NAMES = 200
+_MAX_INTERVALS = 60
+"""Number of intervals between the first and the last message; an interval is at least a second."""
+
+_SECOND_NS = 1_000_000_000
+_DIRECTIONS = {"c2s": "by clients", "s2c": "by the server"}
+
+
+def messages_by_name(rows: Iterable[tuple[str, Direction, int]]) -> Counts | None:
+    """Return the counts by name, from rows of name, direction and count; None if there are none."""
+    lines: dict[str, dict[str, int]] = {}
+    left_out = 0
+    for name, direction, times in rows:
+        if name not in lines and len(lines) >= _MAX_NAMES:
+            left_out += times
+            continue
+        lines.setdefault(name, dict.fromkeys(_DIRECTIONS.values(), 0))[_DIRECTIONS[direction]] = times
+    return Counts("messages", "Messages", "message", lines, left_out) if lines else None
+
+
+_Key = tuple[str, str]
+"""Protocol and server of a table."""
+
+
+class _MessageCounts:
+    """Counts of a session's messages that pass a filter, of one game if given, for all tables at once."""
+
+    def __init__(self, timeline: Timeline, wanted: Filter | None, game: Game | None) -> None:
+        condition, parameters = sql_condition(timeline, wanted, "messages")
+        self._rest = "FROM messages m JOIN streams s ON s.id = m.stream_id"
+        self._rest += f" WHERE s.session_id = ? AND ({condition})"
+        self._parameters = [timeline.session.id, *parameters]
+        if game is not None:
+            self._rest += " AND m.game_id = ?"
+            self._parameters.append(game.id)
+        self._timeline = timeline
+        self._names: dict[_Key, list[tuple[str, Direction, int]]] = {}
+        self._rates: dict[_Key, Rate] = {}
+        self._read_names()
+        self._read_rates()
+
+    def count(self, table: TableInfo) -> int:
+        """Return the number of a table's messages."""
+        return sum(count for _, _, count in self._names.get((table.protocol, table.server), ()))
+
+    def results(self, table: TableInfo) -> Iterator[Result]:
+        """Yield the counts of a table's messages by name and over time."""
+        key = table.protocol, table.server
+        by_name = messages_by_name(self._names.get(key, ()))
+        if by_name is not None:
+            yield by_name
+            yield self._rates[key]
+
+    def _read_names(self) -> None:
+        grouped = "GROUP BY 1, 2, 3, 4 ORDER BY count(*) DESC, 3, 4"
+        for protocol, server, *counted in self._ask("m.name, m.direction, count(*)", grouped):
+            name, direction, count = counted
+            self._names.setdefault((protocol, server), []).append((name, direction, count))
+
+    def _read_rates(self) -> None:
+        spans = {}
+        for protocol, server, first, last in self._ask("min(m.ts_ns), max(m.ts_ns)", "GROUP BY 1, 2"):
+            stretch = max(_SECOND_NS, -(-(last - first + 1) // _MAX_INTERVALS))
+            counts = [0] * ((last - first) // stretch + 1)
+            rate = Rate("rate", "Messages a second", self._timeline.seconds(first), stretch / 1e9, counts)
+            self._rates[protocol, server] = rate
+            spans[protocol, server] = counts, first, stretch
+        # In SQL, a query for each table would read all messages.
+        for protocol, server, ts_ns in self._ask("m.ts_ns"):
+            counts, first, stretch = spans[protocol, server]
+            counts[(ts_ns - first) // stretch] += 1
+
+    def _ask(self, what: str, grouped: str = "") -> Iterator[tuple[Any, ...]]:
+        return self._timeline.connection.execute(
+            f"SELECT s.protocol, s.server, {what} {self._rest} {grouped}", self._parameters
+        )

@@ -19,7 +19,7 @@ from pyarrow import parquet
 from strength import every
 
 from kiebitz.cli.render.svg import draw
-from kiebitz.cli.render.svg.document import document
+from kiebitz.cli.render.svg.theme import document
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.game.view import Scene
 

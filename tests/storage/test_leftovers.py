@@ -24,7 +24,7 @@ from processes_and_rows import KIEBITZ, PATIENCE_S, until
 from recording_relays import small_disk
 from strength import a_few, every, times
 
-from kiebitz.services.probing.previous_results import cases_with_verdict
+from kiebitz.services.probing.session_store import cases_with_verdict
 from kiebitz.storage.database import opening
 from kiebitz.storage.recording.tap_progress import CollectedSession
 

@@ -22,7 +22,7 @@ def draw_shapes(protocol: str, scene: Scene, shapes: Sequence[Shape]) -> dict[Sh
 
 def _drawn(protocol: str, scene: Scene, view: View | None, sheet: Sheet) -> Drawing:
     if view is None:
-        from kiebitz.cli.render.svg.plain import draw_plain
+        from kiebitz.cli.render.svg.table import draw_plain
 
         draw_plain(protocol, scene, sheet)
     elif is_hex_board(view):

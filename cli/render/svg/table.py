@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from kiebitz.cli.render.svg.card_table import plate, put_card_table
 from kiebitz.cli.render.svg.lettering import BESIDE, fact_words, group_words, many, plain, put_fitted
 from kiebitz.cli.render.svg.pieces import felt, text
 from kiebitz.cli.render.svg.plate_table import MOST_LISTED, put_plate_table
 from kiebitz.cli.render.svg.rack_table import put_rack_table
-from kiebitz.cli.render.svg.shapes import lines
-from kiebitz.cli.render.svg.svg_canvas import Sheet
+from kiebitz.cli.render.svg.shapes import lines, shape
+from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
+from kiebitz.cli.render.text import draw
 from kiebitz.cli.render.text.canvas import UNICODE, shorten
-from kiebitz.dissectors.game.view import Dice, Group, Hand, Seat, View
+from kiebitz.cli.terminal.screen import Console
+from kiebitz.dissectors.game.view import Dice, Group, Hand, Scene, Seat, View
+from kiebitz.services.evidence.cells import cell_len
 
 _MOST_HANDS = 4
 _MOST_LINES = 70
@@ -157,3 +163,42 @@ def _put_group(sheet: Sheet, each: Group, y: float, columns: int) -> float:
         if said:
             sheet.put(text(said, BESIDE, step - 20, "k-ink"), x + 14, top + 78)
     return y + _high(each, columns)
+
+
+_SIZE = 26.0
+"""Letter size."""
+
+_WIDE, _HIGH = 15.7, 34.0
+"""Size of a terminal cell."""
+
+_FONT = "Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace"
+
+
+_WORD = re.compile(r"\S+")
+
+
+def draw_plain(protocol: str, scene: Scene, sheet: Sheet) -> None:
+    """Draw the rows that fit, and mention the others."""
+    console = Console(file=io.StringIO(), width=int(sheet.width / _WIDE), force_terminal=False)
+    rows = ["".join(piece.text for piece in row) for row in console.render_lines(draw(protocol, scene))]
+    room = int(sheet.height / _HIGH)
+    if len(rows) > room:
+        rows[room - 1 :] = [f"and {len(rows) - room + 1} lines more"]
+    for number, row in enumerate(rows):
+        if row.strip():
+            sheet.say(row.strip())
+            sheet.put(_row(row.rstrip()), 0, (number + 0.75) * _HIGH)
+
+
+@lru_cache(maxsize=256)
+def _row(row: str) -> Fragment:
+    """Return a row of the terminal, each word at its own position.
+
+    Viewers differ in how they treat blanks and in the width of fonts.
+    """
+    drawn = group()
+    for word in _WORD.finditer(row):
+        left = cell_len(row[: word.start()]) * _WIDE
+        element = shape(drawn, "text", x=left, font_size=_SIZE, font_family=_FONT, class_="k-ink")
+        element.text = word[0]
+    return fragment(drawn)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from kiebitz.cli.render.text.canvas import ASCII, Canvas, Cells, Glyphs
 from kiebitz.cli.render.text.catan_colours import (
     BLACK,
@@ -22,12 +24,11 @@ from kiebitz.cli.render.text.catan_colours import (
     on_colour,
     owner_marks,
 )
-from kiebitz.cli.render.text.catan_hexes import SIZES, Cell, Hexes
 from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel, short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text
-from kiebitz.dissectors.protocols.catan.board import Hex, Spot
+from kiebitz.dissectors.protocols.catan.board import Hex, Spot, spot
 from kiebitz.dissectors.protocols.catan.view import CatanView, IslandView, Piece
 from kiebitz.dissectors.protocols.catan.words import HAFEN, STADT, STRASSE
 
@@ -69,10 +70,10 @@ def _table(view: CatanView, width: int, pen: Pen) -> list[Text]:
     return lines
 
 
-def _hexes(island: IslandView, width: int, pen: Pen) -> Hexes | None:
+def _hexes(island: IslandView, width: int, pen: Pen) -> _Hexes | None:
     """Return the board with fields as large as the players leave room for; None if it does not fit."""
     height = pen.console.size.height - _ROWS_AROUND if pen.console.is_terminal else None
-    sizes = [Hexes(island, size) for size in SIZES]
+    sizes = [_Hexes(island, size) for size in _SIZES]
     for hexes in sizes:
         balanced = width - hexes.width - _GAP >= max(NARROWEST, width // 3 - 1)
         if balanced and (height is None or hexes.height <= height):
@@ -87,7 +88,7 @@ _HARBOUR_CORNER = {False: "•", True: "o"}
 _HARBOUR_WIDTH = 5
 
 
-def _draw_board(island: IslandView, hexes: Hexes, pen: Pen) -> list[Text]:
+def _draw_board(island: IslandView, hexes: _Hexes, pen: Pen) -> list[Text]:
     """Return the board as lines of `hexes.width` columns."""
     cells = Cells(hexes.width, hexes.height)
     if _in_colour(pen):
@@ -109,7 +110,7 @@ def _in_colour(pen: Pen) -> bool:
     return pen.console.color_system is not None and not pen.console.no_color and pen.glyphs is not ASCII
 
 
-def _draw_field(cells: Cells, island: IslandView, place: Hex, hexes: Hexes, pen: Pen) -> None:
+def _draw_field(cells: Cells, island: IslandView, place: Hex, hexes: _Hexes, pen: Pen) -> None:
     """Draw the robber, the resource and the number of a field."""
     x, y = hexes.field(place)
     field = island.board.fields[place]
@@ -137,7 +138,7 @@ def _chip(number: int, yields: bool, pen: Pen) -> str:
     return f"*{words}*" if number in HOTTEST else words
 
 
-def _draw_harbour(cells: Cells, edge: Spot, sea: Hex, kind: str, hexes: Hexes, pen: Pen) -> None:
+def _draw_harbour(cells: Cells, edge: Spot, sea: Hex, kind: str, hexes: _Hexes, pen: Pen) -> None:
     """Draw a harbour's rate and kind in the sea, and a mark at its two corners."""
     resource = kind.removesuffix(HAFEN).strip()
     for column, row in hexes.ends(edge):
@@ -158,7 +159,7 @@ def _draw_harbour(cells: Cells, edge: Spot, sea: Hex, kind: str, hexes: Hexes, p
         cells.put(x - len(line) // 2, row, line, style)
 
 
-def _draw_building(cells: Cells, piece: Piece, hexes: Hexes, pen: Pen) -> None:
+def _draw_building(cells: Cells, piece: Piece, hexes: _Hexes, pen: Pen) -> None:
     """Draw a village as its player's letter, a city with walls around it."""
     x, y = hexes.corner(piece.where)
     letter, colour = owner_marks(piece)
@@ -176,7 +177,7 @@ _UPPER_HALF = "▀"
 # In colour.
 
 
-def _draw_colours(cells: Cells, island: IslandView, hexes: Hexes) -> None:
+def _draw_colours(cells: Cells, island: IslandView, hexes: _Hexes) -> None:
     """Fill the sea and the fields; draw the borders, and the roads on them.
 
     A cell is two nearly square pixels, one above the other.
@@ -197,7 +198,7 @@ def _draw_colours(cells: Cells, island: IslandView, hexes: Hexes) -> None:
             cells.put(column, row, " " if upper == lower else _UPPER_HALF, f"{upper} on {lower}")
 
 
-def _edge_colours(island: IslandView, hexes: Hexes) -> dict[Spot, str]:
+def _edge_colours(island: IslandView, hexes: _Hexes) -> dict[Spot, str]:
     """Return the colour of every edge of the land, those at the coast last."""
     edges = {edge for place in island.land for edge in hexes.edges(place)}
     inland = {edge: all(map(island.board.is_land, edge)) for edge in edges}
@@ -206,7 +207,7 @@ def _edge_colours(island: IslandView, hexes: Hexes) -> dict[Spot, str]:
     }
 
 
-def _inside(place: Hex, hexes: Hexes) -> Iterator[Cell]:
+def _inside(place: Hex, hexes: _Hexes) -> Iterator[_Cell]:
     """Yield the pixels of a field."""
     x, y = hexes.field(place)
     half, upright, slope = hexes.size.half, 2 * hexes.size.upright, 2 * hexes.size.slope
@@ -217,7 +218,7 @@ def _inside(place: Hex, hexes: Hexes) -> Iterator[Cell]:
             yield x + column, 2 * y + 1 + row
 
 
-def _line(edge: Spot, hexes: Hexes) -> Iterator[Cell]:
+def _line(edge: Spot, hexes: _Hexes) -> Iterator[_Cell]:
     """Yield the pixels along an edge; corners are at the lower pixel of their cells."""
     (x1, y1), (x2, y2) = hexes.ends(edge)
     steps = max(abs(x2 - x1), 2 * (y2 - y1))
@@ -234,10 +235,10 @@ _LINES = {False: "─│╭╮╯╰┴┬", True: "-|..''++"}
 _STRAIGHT, _UPRIGHT, _TOP_LEFT, _TOP_RIGHT, _BOTTOM_RIGHT, _BOTTOM_LEFT, _UP, _DOWN = range(8)
 
 
-def _draw_outlines(cells: Cells, island: IslandView, hexes: Hexes, glyphs: Glyphs) -> None:
+def _draw_outlines(cells: Cells, island: IslandView, hexes: _Hexes, glyphs: Glyphs) -> None:
     """Draw the edges of fields as lines, and the roads on them."""
     lines = _LINES[glyphs is ASCII]
-    corners: dict[Cell, set[Cell]] = {}
+    corners: dict[_Cell, set[_Cell]] = {}
     for edge in {edge for place in island.land for edge in hexes.edges(place)}:
         ends = hexes.ends(edge)
         for one, other in (ends, ends[::-1]):
@@ -251,13 +252,13 @@ def _draw_outlines(cells: Cells, island: IslandView, hexes: Hexes, glyphs: Glyph
             _draw_road(cells, piece, hexes)
 
 
-def _draw_road(cells: Cells, road: Piece, hexes: Hexes) -> None:
+def _draw_road(cells: Cells, road: Piece, hexes: _Hexes) -> None:
     letter, colour = owner_marks(road)
     for x, y, _ in _steps(hexes.ends(road.where)):
         cells.put(x, y, letter.lower(), on_colour(colour))
 
 
-def _steps(ends: tuple[Cell, Cell]) -> Iterator[tuple[int, int, int]]:
+def _steps(ends: tuple[_Cell, _Cell]) -> Iterator[tuple[int, int, int]]:
     """Yield the cells of an edge between its corners, with the shape of the line in each.
 
     A slanting edge goes down in steps, each turning halfway between two rows.
@@ -279,7 +280,7 @@ def _steps(ends: tuple[Cell, Cell]) -> Iterator[tuple[int, int, int]]:
     yield from ((x1 + way * column, y2, _STRAIGHT) for column in range(at, abs(x2 - x1)))
 
 
-def _junction(corner: Cell, others: set[Cell]) -> int:
+def _junction(corner: _Cell, others: set[_Cell]) -> int:
     """Return the shape of a corner with lines to these others."""
     x, y = corner
     left = any(other[0] < x for other in others)
@@ -295,3 +296,75 @@ def _junction(corner: Cell, others: set[Cell]) -> int:
         (False, True, False, True): _TOP_LEFT,
     }
     return shapes.get((left, right, up, down), _STRAIGHT)
+
+
+_Cell = tuple[int, int]
+"""A column and a row."""
+
+_BESIDE = 6
+"""Columns at either side, for the harbours."""
+
+_ABOVE = 1
+
+
+class _Size(msgspec.Struct, frozen=True):
+    """Size of a field: half its width in columns; the rows of an upright and of a slanting edge."""
+
+    half: int
+    upright: int
+    slope: int
+
+    @property
+    def pitch(self) -> int:
+        """Distance in rows between two rows of fields."""
+        return self.upright + self.slope
+
+
+_SIZES = (_Size(6, 3, 2), _Size(5, 2, 2), _Size(4, 2, 1), _Size(3, 2, 1))
+"""Largest first."""
+
+
+class _Hexes:
+    """The cells of an island with fields of this size.
+
+    A field is a hexagon standing on a corner. A cell is twice as high as wide, so a field of nine columns
+    and five rows looks about regular.
+    """
+
+    def __init__(self, island: IslandView, size: _Size) -> None:
+        self._board = island.board
+        self.size = size
+        centres = [island.board.centre(place) for place in island.land]
+        across = [x for x, _ in centres]
+        up = [y for _, y in centres]
+        self._left, self._top = min(across), max(up)
+        self.width = (max(across) - self._left + 2) * size.half + 1 + 2 * _BESIDE
+        self.height = (self._top - min(up)) * size.pitch + size.upright + 2 * size.slope + 1 + 2 * _ABOVE
+
+    def field(self, place: Hex) -> _Cell:
+        """Return the column of a field's middle, and the row where its upright edges begin."""
+        x, y = self._board.centre(place)
+        return self._column(x), self._row(y)
+
+    def corner(self, where: Spot) -> _Cell:
+        """Return the cell of a corner."""
+        centres = [self._board.centre(place) for place in where]
+        x = sum(x for x, _ in centres) // 3
+        # Either two of the three fields are below the corner, or two are above it.
+        y, above = divmod(sum(y for _, y in centres), 3)
+        return self._column(x), self._row(y) - (self.size.slope if above == 2 else 0)
+
+    def ends(self, edge: Spot) -> tuple[_Cell, _Cell]:
+        """Return the corners of an edge, the upper one first."""
+        one, other = sorted(map(self.corner, self._board.ends(edge)), key=lambda cell: cell[1])
+        return one, other
+
+    def edges(self, place: Hex) -> list[Spot]:
+        """Return the six edges of a field."""
+        return [spot((place, other)) for other in self._board.neighbours(place)]
+
+    def _column(self, x: int) -> int:
+        return _BESIDE + (x - self._left + 1) * self.size.half
+
+    def _row(self, y: int) -> int:
+        return _ABOVE + self.size.slope + (self._top - y) * self.size.pitch

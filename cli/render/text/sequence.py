@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from kiebitz.cli.render.text.canvas import ASCII, UNICODE, Glyphs, glyphs_for, shorten
-from kiebitz.cli.terminal.console import Part, Styled
-from kiebitz.cli.terminal.severities import COLOURS
+from kiebitz.cli.terminal.console import COLOURS, Part, Styled
 from kiebitz.dissectors.sequence.model import Arrow, Lifeline, Note, Step
 from kiebitz.services.evidence.cells import cell_len
 

@@ -110,7 +110,7 @@ def _open_corpus(task: Task) -> Corpus:
 
 def _add(corpus: Corpus, task: Task) -> Outcome:
     # Slow to load, and not needed by the command itself.
-    from kiebitz.proxy.capture.digest import content_digest
+    from kiebitz.proxy.capture.files import content_digest
     from kiebitz.services.importing.packets import import_capture
 
     before = _identity(task.path)

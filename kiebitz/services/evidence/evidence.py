@@ -17,8 +17,7 @@ from kiebitz.services.evidence.excerpt import (
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import ResumptionFinder, StoredDiagnostic
 from kiebitz.storage.read.players import name_of_stream
-from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes
-from kiebitz.storage.read.recorded_frames import RecordedFrames
+from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes, RecordedFrames
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.listing_records import ListedDiagnostic
 from kiebitz.storage.session.session import diagnostic_numbers, project

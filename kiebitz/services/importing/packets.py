@@ -23,7 +23,7 @@ from kiebitz.proxy.flows.packet_flows import PacketFlows
 from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.services.anonymizing import anonymizer_if
 from kiebitz.services.decode_as import server_ports
-from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.faults import infrequent_gc
 from kiebitz.services.importing.losses import losses
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.services.standard_streams import warn

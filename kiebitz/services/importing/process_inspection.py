@@ -23,8 +23,7 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Chunk, End, Findings, Ids, Item, Stream
 from kiebitz.dissectors.registry import ProtocolFile, installed, protocol_files
 from kiebitz.proxy.journal.follower import start_fork
-from kiebitz.services.faults import reporting_faults
-from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.faults import infrequent_gc, reporting_faults
 from kiebitz.services.protocol_files import add_received
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.inspection import LocalInspection

@@ -16,7 +16,10 @@ import msgspec
 
 from kiebitz.services.interop.results import Attempt
 from kiebitz.services.output_files import opened
+from kiebitz.services.sessions import session_of
+from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.session.session import Session
 
 
 def stem_of(server: str, title: str, number: int) -> str:
@@ -63,3 +66,28 @@ def new_file(report: str, path: str) -> Iterator[BinaryIO]:
         raise StorageError(f"{target}: {error.strerror}") from error
     with opened(str(target), "") as file:
         yield file
+
+
+def open_recording(path: str) -> Session:
+    """Open the session of a cell's recording, which a program under test may have replaced.
+
+    Raises StorageError, also for a link, a pipe or another database.
+    """
+    _check_recording(path)
+    connection = open_existing(path)
+    try:
+        timeline, _ = session_of(connection, path, None)
+    except BaseException:
+        connection.close()
+        raise
+    return Session(timeline, path)
+
+
+def _check_recording(path: str) -> None:
+    """Raise StorageError unless a recording is a regular file."""
+    try:
+        is_regular = stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+    if not is_regular:
+        raise StorageError(f"{path}: this is no longer the recording, but a link, a pipe or a folder")

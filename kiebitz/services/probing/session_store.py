@@ -1,19 +1,24 @@
-"""Recordings of single runs: in memory while the target plays, then as a session of the database."""
+"""Recordings of single runs, in memory, then as a session of the database; verdicts of earlier runs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from io import BytesIO
 
 import msgspec
 
+from kiebitz.dissectors.conformance.expectations import TargetRole
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Item, Stream
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.output_files import make_folder, opened
+from kiebitz.services.probing.results import WORDS
 from kiebitz.services.recording.unfinished import refuse_if_unfinished
+from kiebitz.services.sessions import load
+from kiebitz.storage.database.opening import recover
 from kiebitz.storage.database.schema import MEMORY, StorageError
 from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.read.timeline import Timeline, sessions
@@ -110,3 +115,21 @@ def _renumbered(items: Iterable[Item], stream_ids: Iterator[int]) -> Iterator[It
         if number not in streams:
             streams[number] = msgspec.structs.replace(item.stream, id=next(stream_ids))
         yield msgspec.structs.replace(item, stream=streams[number])
+
+
+_NAME = re.compile(rf"probe (server|client) (\S+): ({'|'.join(map(re.escape, WORDS))})")
+
+
+def cases_with_verdict(database: str, role: TargetRole, verdict: str) -> Sequence[str]:
+    """Return the cases whose latest verdict was this one. Raises StorageError."""
+    if not recover(database):
+        return ()
+    latest: dict[str, str] = {}
+    connection, _ = load(database)
+    # Before anything is recorded there: while a connection is open, none may be closed.
+    with closing(connection):
+        for session in sessions(connection):
+            form = _NAME.fullmatch(session.name)
+            if form is not None and form[1] == role:
+                latest[form[2]] = form[3]
+    return [case for case, word in latest.items() if word == verdict]

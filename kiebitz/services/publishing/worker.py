@@ -20,8 +20,7 @@ from kiebitz.proxy.journal.follower import follow, lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.proxy.taps.publisher import BatchBuilder, PublishAbandoned, Publisher
-from kiebitz.services.faults import reporting_faults
-from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.faults import infrequent_gc, reporting_faults
 from kiebitz.services.publishing.tap_target import TapTarget
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.services.supervision.journal_folder import JournalFolder, hold, private_folders

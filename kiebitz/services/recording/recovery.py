@@ -19,8 +19,7 @@ from kiebitz.proxy.journal.follower import lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.faults import reporting_faults
-from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.faults import infrequent_gc, reporting_faults
 from kiebitz.services.protocol_files import add_received
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
@@ -28,8 +27,8 @@ from kiebitz.services.recording.task import GAVE_UP, Task, note_of, sentence_rep
 from kiebitz.services.recording.worker import is_ended, resume
 from kiebitz.services.supervision.journal_folder import hold
 from kiebitz.storage.database.opening import open_existing, open_to_change
+from kiebitz.storage.database.recorder_lock import exclusive_connection
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.database.write_access import exclusive_connection
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.rotation import RotatingRecorder
 

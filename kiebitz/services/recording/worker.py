@@ -19,8 +19,7 @@ from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
-from kiebitz.services.faults import reporting_faults
-from kiebitz.services.gc_tuning import infrequent_gc
+from kiebitz.services.faults import infrequent_gc, reporting_faults
 from kiebitz.services.protocol_files import add_received
 from kiebitz.services.recording.journal_recording import Recording
 from kiebitz.services.recording.note import NoteFile
