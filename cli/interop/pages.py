@@ -8,13 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from html import escape
-from importlib.resources import files
 
-from kiebitz.cli.render.svg.theme import page_style
+from kiebitz.cli.render.html_page import escaped, page_head
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import Reader, ServedSession
-from kiebitz.dissectors.escaping import printable
 from kiebitz.services.interop.report_folder import new_file, open_recording
 from kiebitz.services.interop.results import (
     OUTCOMES,
@@ -27,8 +24,6 @@ from kiebitz.services.interop.results import (
 )
 from kiebitz.services.junit import JunitCase, write_junit
 from kiebitz.services.wording import counted
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'"
 
 _MAX_LINES = 60
 """Maximum number of lines shown of a program's output."""
@@ -49,9 +44,7 @@ def write_report(results: Results, folder: str, command: Callable[[Cell], str]) 
 
     Raises StorageError.
     """
-    style = page_style() + files("kiebitz.cli.interop").joinpath("interop.css").read_text()
-    pages = _Pages(results, folder, style, command)
-    pages.write_all()
+    _Pages(results, folder, command).write_all()
     with new_file(folder, "junit.xml") as file:
         write_junit(f"interop: {results.protocol}", [*map(_junit_case, results.cells)], {}, file)
 
@@ -72,10 +65,9 @@ def _junit_case(cell: Cell) -> JunitCase:
 class _Pages:
     """The pages of one run."""
 
-    def __init__(self, results: Results, folder: str, style: str, command: Callable[[Cell], str]) -> None:
+    def __init__(self, results: Results, folder: str, command: Callable[[Cell], str]) -> None:
         self._results = results
         self._folder = folder
-        self._style = style
         self._command = command
         self._cells = {(cell.server, cell.client): cell for cell in results.cells}
 
@@ -91,15 +83,10 @@ class _Pages:
                 self._badge(role, name)
 
     def _write(self, path: str, title: str, body: Iterable[str]) -> None:
-        head = (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-            f"<title>{_text(title)}</title>\n<style>\n{self._style}</style>\n</head>\n<body>\n"
-            f"<h1>{_text(title)}</h1>\n"
-        )
+        head = page_head(title, "kiebitz.cli.interop", "interop.css", "; img-src 'self'")
+        page = f"{head}<h1>{escaped(title)}</h1>\n{''.join(body)}</body>\n</html>\n"
         with new_file(self._folder, path) as file:
-            file.write((head + "".join(body) + "</body>\n</html>\n").encode())
+            file.write(page.encode())
 
     # The matrix.
 
@@ -133,10 +120,10 @@ class _Pages:
             return "<td></td>"
         attempt = cell.decisive
         mark = "" if cell.is_stable else "<sup>~</sup>"
-        who = "" if attempt.culprit is None else f"<small>{_text(attempt.culprit)}</small>"
-        title = _text(f"{cell.name}: {cell.outcome}: {attempt.why}")
+        who = "" if attempt.culprit is None else f"<small>{escaped(attempt.culprit)}</small>"
+        title = escaped(f"{cell.name}: {cell.outcome}: {attempt.why}")
         return (
-            f'<td class="{cell.outcome}"><a href="{_text(attempt.page or "")}" title="{title}">'
+            f'<td class="{cell.outcome}"><a href="{escaped(attempt.page or "")}" title="{title}">'
             f"<b>{SYMBOLS[cell.outcome]}</b>{mark} <span>{cell.outcome}</span>{who}</a></td>"
         )
 
@@ -150,27 +137,27 @@ class _Pages:
             attempt = cell.decisive
             yield (
                 f'<li><b class="{cell.outcome}">{SYMBOLS[cell.outcome]}</b>'
-                f' <a href="{_text(attempt.page or "")}">{_text(cell.name)}</a>: {cell.outcome}:'
-                f" {_text(attempt.why)}</li>\n"
+                f' <a href="{escaped(attempt.page or "")}">{escaped(cell.name)}</a>: {cell.outcome}:'
+                f" {escaped(attempt.why)}</li>\n"
             )
         yield "</ul>\n"
 
     def _program_link(self, role: str, name: str, up: str) -> str:
         is_known = name in (self._results.servers if role == "server" else self._results.clients)
-        text = _text(name)
+        text = escaped(name)
         return f'<a href="{up}programs/{role}-{text}.html">{text}</a>' if is_known else text
 
     # A cell.
 
     def _cell(self, cell: Cell, attempt: Attempt, number: int) -> Iterator[str]:
         yield f'<p><a href="../index.html">All cells</a></p>\n<p class="verdict {attempt.outcome}">'
-        yield f"<b>{SYMBOLS[attempt.outcome]} {attempt.outcome}</b>: {_text(attempt.why)}.</p>\n"
+        yield f"<b>{SYMBOLS[attempt.outcome]} {attempt.outcome}</b>: {escaped(attempt.why)}.</p>\n"
         culprit = attempt.culprit or "nobody, or unknown"
         games = counted(attempt.games, "finished game")
-        yield f"<p>To blame: {_text(culprit)}. {games} in {attempt.seconds:.1f} s.</p>\n"
+        yield f"<p>To blame: {escaped(culprit)}. {games} in {attempt.seconds:.1f} s.</p>\n"
         if len(cell.attempts) > 1:
             links = ", ".join(
-                f'<a href="../{_text(each.page or "")}">run {place}: {each.outcome}</a>'
+                f'<a href="../{escaped(each.page or "")}">run {place}: {each.outcome}</a>'
                 for place, each in enumerate(cell.attempts, 1)
             )
             yield f"<p>This is run {number}. {links}</p>\n"
@@ -180,16 +167,16 @@ class _Pages:
             with suppress(Exception):
                 game = self._game_page(attempt)
             if game is not None:
-                yield f'<p><a href="{_text(os.path.basename(game))}">The recorded game</a></p>\n'
-            yield f"<p>Recording: <code>{_text(os.path.basename(attempt.database))}</code></p>\n"
+                yield f'<p><a href="{escaped(os.path.basename(game))}">The recorded game</a></p>\n'
+            yield f"<p>Recording: <code>{escaped(os.path.basename(attempt.database))}</code></p>\n"
         yield from _clients(attempt)
         yield from self._findings(attempt)
         for output in attempt.outputs:
-            ended = "" if output.ended is None else f", ended: {_text(output.ended)}"
-            lines = "\n".join(map(_text, _last_lines(output.output))) or "(nothing)"
-            yield f"<h2>Output of {_text(output.role)} {_text(output.name)}{ended}</h2>\n"
+            ended = "" if output.ended is None else f", ended: {escaped(output.ended)}"
+            lines = "\n".join(map(escaped, _last_lines(output.output))) or "(nothing)"
+            yield f"<h2>Output of {escaped(output.role)} {escaped(output.name)}{ended}</h2>\n"
             yield f'<pre tabindex="0">{lines}</pre>\n'
-        yield f"<h2>Command to repeat it</h2>\n<pre>{_text(self._command(cell))}</pre>\n"
+        yield f"<h2>Command to repeat it</h2>\n<pre>{escaped(self._command(cell))}</pre>\n"
 
     def _game_page(self, attempt: Attempt) -> str | None:
         """Write the player of the recorded game, and return its path; None if there is nothing to play."""
@@ -218,9 +205,9 @@ class _Pages:
         yield "<h2>Violations</h2>\n<ul>\n"
         for finding in attempt.findings:
             where = "" if finding.message is None else f"message #{finding.message}, byte {finding.offset}: "
-            clause = "" if finding.clause is None else f" ({_text(finding.clause)})"
+            clause = "" if finding.clause is None else f" ({escaped(finding.clause)})"
             times = f" – {finding.count:,} times" if finding.count > 1 else ""
-            yield f"<li><b>{_text(finding.blame)}</b>, {where}{_text(finding.text)}{clause}{times}</li>\n"
+            yield f"<li><b>{escaped(finding.blame)}</b>, {where}{escaped(finding.text)}{clause}{times}</li>\n"
         yield "</ul>\n"
 
     # A program.
@@ -233,7 +220,7 @@ class _Pages:
             if probe.failed:
                 yield (
                     "<ul>\n"
-                    + "".join(f"<li><code>{_text(case)}</code></li>\n" for case in probe.failed)
+                    + "".join(f"<li><code>{escaped(case)}</code></li>\n" for case in probe.failed)
                     + "</ul>\n"
                 )
         cells = [cell for cell in self._results.cells if getattr(cell, role) == name]
@@ -242,8 +229,8 @@ class _Pages:
             attempt = cell.decisive
             yield (
                 f'<li><b class="{cell.outcome}">{SYMBOLS[cell.outcome]}</b>'
-                f' <a href="../{_text(attempt.page or "")}">{_text(cell.name)}</a>: {cell.outcome}:'
-                f" {_text(attempt.why)}</li>\n"
+                f' <a href="../{escaped(attempt.page or "")}">{escaped(cell.name)}</a>: {cell.outcome}:'
+                f" {escaped(attempt.why)}</li>\n"
             )
         yield "</ul>\n"
         own: dict[tuple[str, str | None], list[str]] = {}
@@ -254,8 +241,8 @@ class _Pages:
         if own:
             yield f"<h2>Violations by this {role}</h2>\n<ul>\n"
             for (text, clause), names in own.items():
-                where = "" if clause is None else f" ({_text(clause)})"
-                yield f"<li>{_text(text)}{where}: {_text(', '.join(names))}</li>\n"
+                where = "" if clause is None else f" ({escaped(clause)})"
+                yield f"<li>{escaped(text)}{where}: {escaped(', '.join(names))}</li>\n"
             yield "</ul>\n"
 
     def _badge(self, role: str, name: str) -> None:
@@ -276,7 +263,7 @@ def _clients(attempt: Attempt) -> Iterator[str]:
     yield "".join(f"<th>{title}</th>" for title in titles) + "</tr></thead>\n<tbody>\n"
     for client in attempt.clients:
         joined = "yes" if client.joined else "no"
-        yield f"<tr><th>{_text(client.name)}</th><td>{_text(client.program)}</td><td>{joined}</td>"
+        yield f"<tr><th>{escaped(client.name)}</th><td>{escaped(client.program)}</td><td>{joined}</td>"
         yield f"<td>{client.moves:,}</td><td>{client.games:,}</td></tr>\n"
     yield "</tbody>\n</table></div>\n"
 
@@ -286,11 +273,11 @@ def _badge_svg(label: str, value: str, colour: str) -> str:
     width = left + right
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img"'
-        f' aria-label="{_text(label)}: {value}">'
+        f' aria-label="{escaped(label)}: {value}">'
         f'<rect width="{width}" height="20" rx="3" fill="#444"/>'
         f'<rect x="{left}" width="{right}" height="20" rx="3" fill="{colour}"/>'
         '<g fill="#fff" font-family="DejaVu Sans,Verdana,sans-serif" font-size="11">'
-        f'<text x="6" y="14">{_text(label)}</text><text x="{left + 7}" y="14">{value}</text></g></svg>\n'
+        f'<text x="6" y="14">{escaped(label)}</text><text x="{left + 7}" y="14">{value}</text></g></svg>\n'
     )
 
 
@@ -302,13 +289,9 @@ def _probe_words(probe: ProbeSummary | None) -> str:
     if probe is None:
         return ""
     if probe.why_not is not None:
-        return _text(probe.why_not)
-    return _text(", ".join(f"{count:,} {word}" for word, count in probe.verdicts.items()))
+        return escaped(probe.why_not)
+    return escaped(", ".join(f"{count:,} {word}" for word, count in probe.verdicts.items()))
 
 
 def _last_lines(output: str) -> list[str]:
     return output.strip().splitlines()[-_MAX_LINES:]
-
-
-def _text(text: str) -> str:
-    return escape(printable(text))

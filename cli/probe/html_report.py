@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from html import escape
-from importlib.resources import files
 from typing import BinaryIO
 
 from kiebitz.cli.probe.message_html import render_bytes
-from kiebitz.cli.render.svg.theme import page_style
+from kiebitz.cli.render.html_page import escaped, page_head
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
-from kiebitz.dissectors.escaping import field_words, printable
+from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.probing.results import (
     IN_FULL,
@@ -39,9 +37,6 @@ _MAX_RENDERED = 4_000_000
 _MAX_FIELDS_LENGTH = 200
 """Maximum number of characters shown of the fields of a message that is not rendered."""
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""The content security policy: no requests, no scripts."""
-
 _MAX_OUTPUT = 4_000
 """Maximum number of characters shown of a program's output in a case that did not fail."""
 
@@ -62,16 +57,11 @@ class _Page:
 
     def pieces(self) -> Iterator[str]:
         """Yield the whole page."""
-        style = files("kiebitz.cli.probe").joinpath("page.css").read_text()
-        title = _text(self._title)
-        yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        yield f"<title>{title}</title>\n<style>\n{page_style()}{style}</style>\n</head>\n<body>\n"
-        yield f"<header>\n<h1>{title}</h1>\n<p>{_text(self._about())}</p>\n"
+        yield page_head(self._title, "kiebitz.cli.probe", "page.css")
+        yield f"<header>\n<h1>{escaped(self._title)}</h1>\n<p>{escaped(self._about())}</p>\n"
         yield from self._counts()
         if self._left is not None:
-            yield f"<p>Left out: {_text(self._left)}</p>\n"
+            yield f"<p>Left out: {escaped(self._left)}</p>\n"
         yield "</header>\n<main>\n"
         yield from self._sums()
         for word in IN_FULL:
@@ -108,7 +98,7 @@ class _Page:
         for group in self._totals.groups:
             count = self._totals.of(group)
             cells = "".join(f'<td class="{key_of(word)}">{count[word] or ""}</td>' for word in words)
-            yield f"<tr><th>{_text(group)}</th>{cells}</tr>\n"
+            yield f"<tr><th>{escaped(group)}</th>{cells}</tr>\n"
         yield "</tbody>\n</table></div>\n</section>\n"
 
     # Cases.
@@ -131,7 +121,7 @@ class _Page:
         yield _heading(word, len(found))
         for group in dict.fromkeys(result.group for result in found):
             inside = [result for result in found if result.group == group]
-            yield f'<details class="group"><summary>{_text(group)} <span>{len(inside)}</span></summary>\n'
+            yield f'<details class="group"><summary>{escaped(group)} <span>{len(inside)}</span></summary>\n'
             for result in inside:
                 yield from self._case(result, False)
             yield "</details>\n"
@@ -143,26 +133,26 @@ class _Page:
             return
         yield _heading(NOT_TRIED, len(found))
         for why, groups in self._totals.reasons():
-            yield f'<details class="group"><summary>{_text(why)} <span>{groups.total()}</span></summary>\n'
+            yield f'<details class="group"><summary>{escaped(why)} <span>{groups.total()}</span></summary>\n'
             yield "<ul>\n"
             for result in found:
                 if result.why == why:
-                    yield f"<li><code>{_text(result.case)}</code>: {_text(result.sentence)}</li>\n"
+                    yield f"<li><code>{escaped(result.case)}</code>: {escaped(result.sentence)}</li>\n"
             yield "</ul>\n</details>\n"
         yield "</section>\n"
 
     def _case(self, result: Result, is_open: bool) -> Iterator[str]:
         """Yield a case: its sentence, the specification, the messages, and the command to repeat it."""
-        name = _text(result.case)
+        name = escaped(result.case)
         yield f'<details class="case {key_of(result.verdict)}" id="{name}"{" open" if is_open else ""}>\n'
         yield f"<summary><b>{result.verdict}</b> <code>{name}</code>"
-        yield f" <span>{_text(result.sentence)}</span> <span>{_text(result.why)}</span></summary>\n"
-        yield f"<p>{_text(expectation_in_words(result))}"
+        yield f" <span>{escaped(result.sentence)}</span> <span>{escaped(result.why)}</span></summary>\n"
+        yield f"<p>{escaped(expectation_in_words(result))}"
         demand = result.demand
         if demand.clause is not None:
-            yield f"<br>{_text(demand.clause)}"
+            yield f"<br>{escaped(demand.clause)}"
         if demand.quote is not None:
-            yield f"<br><q>{_text(demand.quote)}</q>"
+            yield f"<br><q>{escaped(demand.quote)}</q>"
         yield "</p>\n"
         yield from self._messages(result)
         yield from self._output(result)
@@ -170,9 +160,9 @@ class _Page:
             yield f"<h3>The other run: {result.other.verdict}</h3>\n"
             yield from self._messages(result.other)
             yield from self._output(result.other)
-        yield f'<h4>Command to repeat it</h4>\n<pre class="command">{_text(result.command)}</pre>\n'
+        yield f'<h4>Command to repeat it</h4>\n<pre class="command">{escaped(result.command)}</pre>\n'
         if result.session is not None:
-            yield f"<p>Recorded as <code>{_text(result.session)}</code>, {result.seconds:.1f} s.</p>\n"
+            yield f"<p>Recorded as <code>{escaped(result.session)}</code>, {result.seconds:.1f} s.</p>\n"
         yield "</details>\n"
 
     def _messages(self, result: Result) -> Iterator[str]:
@@ -193,7 +183,7 @@ class _Page:
         """Return one message, rendered if there is room for it."""
         self._room -= len(drawn)
         is_drawn = drawn and self._room >= 0
-        inside = f'<pre tabindex="0">{drawn}</pre>' if is_drawn else f"<p>{_text(otherwise)}</p>"
+        inside = f'<pre tabindex="0">{drawn}</pre>' if is_drawn else f"<p>{escaped(otherwise)}</p>"
         return f'<div class="{direction}"><b>{direction}{time}</b>{inside}</div>\n'
 
     def _output(self, result: Result) -> Iterator[str]:
@@ -202,7 +192,7 @@ class _Page:
         output = result.output
         if not result.is_failed and len(output) > _MAX_OUTPUT:
             output = f"…{output[-_MAX_OUTPUT:]}"
-        lines = "\n".join(map(_text, output.splitlines()))
+        lines = "\n".join(map(escaped, output.splitlines()))
         yield f'<h4>Output of the program</h4>\n<pre class="output" tabindex="0">{lines}</pre>\n'
 
 
@@ -214,7 +204,3 @@ def _in_a_line(message: ReportedMessage) -> str:
     return (
         f"#{message.id} {message.name} {shortened(field_words(message.fields), _MAX_FIELDS_LENGTH)}".rstrip()
     )
-
-
-def _text(text: str) -> str:
-    return escape(printable(text))
