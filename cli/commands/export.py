@@ -91,7 +91,10 @@ def export(
     context = click.get_current_context()
     if site is not None:
         given = [
-            name for name in context.params if name not in ("session", "site") and _is_given(context, name)
+            name
+            for name in context.params
+            if name not in ("session", "site")
+            and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         ]
         if given:
             raise click.UsageError("--site takes no other options")
@@ -119,10 +122,6 @@ def export(
         stand_ins = pseudonyms_if(is_anonymized)
         with writing_mapping(mapping_file, stand_ins), opened(output, session) as file:
             _write(timeline, session, form, selection, stand_ins, player, file)
-
-
-def _is_given(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _write_site(folder: str, example: str | None) -> None:

@@ -96,7 +96,8 @@ def whatif(
         for derived in (original, other):
             click.get_current_context().call_on_close(derived.connection.close)
         found = compare(original, other)
-        both = sides(original, other, "original", _title(wishes))
+        title = shortened(", ".join(wish.title for wish in wishes), _LONGEST_TITLE)
+        both = sides(original, other, "original", title)
         if as_json:
             write_json(difference_json(found, both))
         else:
@@ -104,10 +105,6 @@ def whatif(
         _warn_about_copies(session, timeline, wishes, {one.a for one in found.events if one.a is not None})
     if not found.equal:
         raise click.exceptions.Exit(VIOLATIONS)
-
-
-def _title(wishes: Sequence[Wish]) -> str:
-    return shortened(", ".join(wish.title for wish in wishes), _LONGEST_TITLE)
 
 
 def _warn_about_copies(

@@ -333,7 +333,7 @@ def _place(difference: Difference, one: EventDifference, both: Sides) -> str:
         for side, mine in ((both.a, game.a), (both.b, game.b))
     )
     if a is None or b is None:
-        numbers = f"game {b if a is None else a} of {_side(game.a)}"
+        numbers = f"game {b if a is None else a} of {'B' if a is None else 'A'}"
     else:
         numbers = f"game {a}" if a == b else f"game {a} of A, {b} of B"
     return f"{table}, {numbers} ({row.label})"
@@ -396,10 +396,6 @@ def _alone(difference: Difference, side: Side) -> Iterator[str]:
             whose = f"of {_short(talk.player)}" if talk.player is not None else "of an unknown player"
             listed = (str(numbers.number("streams", stream)) for stream in streams[:_LISTED])
             yield f"a conversation {whose}, stream {', '.join(listed)}"
-
-
-def _side(mine: object) -> str:
-    return "A" if mine is not None else "B"
 
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:

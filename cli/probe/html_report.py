@@ -58,7 +58,8 @@ class _Page:
     def pieces(self) -> Iterator[str]:
         """Yield the whole page."""
         yield page_head(self._title, "kiebitz.cli.probe", "page.css")
-        yield f"<header>\n<h1>{escaped(self._title)}</h1>\n<p>{escaped(self._about())}</p>\n"
+        about = f"{time.strftime('%Y-%m-%d %H:%M')}, {counted(len(self._results), 'case')}"
+        yield f"<header>\n<h1>{escaped(self._title)}</h1>\n<p>{escaped(about)}</p>\n"
         yield from self._counts()
         if self._left is not None:
             yield f"<p>Left out: {escaped(self._left)}</p>\n"
@@ -71,9 +72,6 @@ class _Page:
                 yield from self._grouped_cases(word)
         yield from self._not_tried()
         yield "</main>\n</body>\n</html>\n"
-
-    def _about(self) -> str:
-        return f"{time.strftime('%Y-%m-%d %H:%M')}, {counted(len(self._results), 'case')}"
 
     # Totals.
 

@@ -81,7 +81,7 @@ def show_lines(lines: Iterable[Line]) -> None:
 
 def plain(line: Line) -> str:
     """Return a line without styles."""
-    return printable("".join(_words(part) for part in line))
+    return printable("".join(part if isinstance(part, str) else part.text for part in line))
 
 
 def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> list[str]:
@@ -211,10 +211,6 @@ def _part(part: Part) -> str:
     if not part.text:
         return ""
     return click.style(printable(part.text), part.colour, bold=part.bold or None, dim=part.dim or None)
-
-
-def _words(part: Part) -> str:
-    return part if isinstance(part, str) else part.text
 
 
 def _cell(value: Any) -> Any:

@@ -305,7 +305,7 @@ class Navigator:
             found = shown[-1] if len(shown) > 1 or (shown and len(courses) == 1) else None
         if found is None:
             return
-        course = self._course_of(found.table_id)
+        course = self._course(self.followed.timeline.table(found.table_id))
         course.place += 1 if forwards else -1
         left = [event.id for each in courses if (event := each.event(each.place)) is not None]
         self._moment = max(left, default=0)
@@ -318,9 +318,6 @@ class Navigator:
         for course in courses:
             self._sync_cursor(course)
         return courses
-
-    def _course_of(self, table_id: int) -> EventCursor:
-        return self._course(self.followed.timeline.table(table_id))
 
     # Selection.
 

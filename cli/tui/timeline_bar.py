@@ -23,7 +23,7 @@ def render_bar(course: EventCursor, marks: Marks, width: int, has_such: bool) ->
     line = Text()
     if not count:
         return line.append(behind * width, "dim")
-    place = _cell(max(course.place, 0), count, width)
+    place = max(course.place, 0) * width // count
     numbers = course.numbers
     for cell in range(width):
         first, end = _first_position(cell, count, width), _first_position(cell + 1, count, width)
@@ -45,10 +45,6 @@ def render_bar(course: EventCursor, marks: Marks, width: int, has_such: bool) ->
 def _first_position(cell: int, count: int, width: int) -> int:
     """Return the first position of a cell."""
     return -(-cell * count // width)
-
-
-def _cell(place: int, count: int, width: int) -> int:
-    return place * width // count
 
 
 class Bar(Widget):

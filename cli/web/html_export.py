@@ -179,7 +179,10 @@ class _PageBuilder:
             datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             player,
             session_info(reader.served, reader, False, player),
-            [self._cut(info) for info in table_infos(reader, player)],
+            [
+                msgspec.structs.replace(info, last=self._last[info.table])
+                for info in table_infos(reader, player)
+            ],
             [name for name in views if name is not None],
             list(self._fragments),
             self._sizes,
@@ -216,9 +219,6 @@ class _PageBuilder:
                 f"only the first {most - first} of {last - first} events at {table.server} are included"
             )
         return min(last, most)
-
-    def _cut(self, info: records.TableInfo) -> records.TableInfo:
-        return msgspec.structs.replace(info, last=self._last[info.table])
 
     def _view(self, player: str | None) -> _View:
         tables = {str(table.id): self._table(table, player) for table in self._tables}

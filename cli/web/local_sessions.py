@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable
 from itertools import chain
-from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -122,16 +121,14 @@ class LocalSessions:
             if reader is None:
                 raise NotThereError(f"there is no session {number} here; there are {len(self._readers)}")
             served = reader.served
-            return 200, self._encoded(answered(endpoint, params, reader))
+            found = answered(endpoint, params, reader)
+            return 200, found if isinstance(found, bytes) else msgspec.json.encode(found)
         except KeyboardInterrupt:
             # The worker's clock rang; a statement of SQLite obeys it, too.
             return _refused(StorageError("the query was cancelled: request less"), None)
         except Exception as error:
             original = original_error(error)
             return _refused(original if isinstance(original, Exception) else error, served)
-
-    def _encoded(self, found: Any) -> bytes:
-        return found if isinstance(found, bytes) else msgspec.json.encode(found)
 
     def _sessions(self) -> records.Sessions:
         infos = [session_info(reader.served, reader, live=False) for reader in self._readers.values()]

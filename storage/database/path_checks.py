@@ -137,7 +137,7 @@ def has_wal(path: str) -> bool:
 
 def rollback_error(path: str) -> StorageError:
     """Return the error for a database that was opened for reading and has a journal to roll back."""
-    journal = _journal(path)
+    journal = f"{os.path.realpath(path)}-journal"
     reason = f"{path}: a program was killed while it wrote to this database"
     command = f"kiebitz redissect {shlex.quote(path)}"
     try:
@@ -225,10 +225,6 @@ def _read_journal(path: str, size: int) -> tuple[str | None, bool]:
         return None, True
     pages, _, page_bytes = _JOURNAL_SIZES.unpack(head)
     return None, pages * page_bytes <= size + journal_size + _MAX_PAGE_BYTES
-
-
-def _journal(path: str) -> str:
-    return f"{os.path.realpath(path)}-journal"
 
 
 def _is_own(found: os.stat_result) -> bool:

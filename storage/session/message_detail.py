@@ -13,7 +13,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.grammar.grammar import MessageType, unreadable
+from kiebitz.dissectors.grammar.grammar import unreadable
 from kiebitz.dissectors.model import PUBLIC, Blame, Direction, Group, Severity
 from kiebitz.dissectors.model import Event as StoredEvent
 from kiebitz.dissectors.model import Message as StoredMessage
@@ -311,16 +311,14 @@ def _about(dissector: Dissector | None, row: StoredMessage, data: bytes) -> Gram
         return None
     read = dissector.codec.decode(data, row.direction).row
     # If it cannot be decoded to its end, use its name.
-    found = read if read is not None and read.name == row.name else _row_of(dissector, row)
+    found = read
+    if read is None or read.name != row.name:
+        found = dissector.grammar.row_of(row.name, row.direction, row.fields)
     if found is None:
         return None
     return GrammarDescription(
         found.description, dissector.codec.notation(found), found.clause, found.deviation
     )
-
-
-def _row_of(dissector: Dissector, row: StoredMessage) -> MessageType | None:
-    return dissector.grammar.row_of(row.name, row.direction, row.fields)
 
 
 def _copy(value: Any) -> Any:
