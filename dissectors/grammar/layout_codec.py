@@ -272,7 +272,9 @@ class LayoutCodec(Codec):
 
     def wire_row(self, row: MessageType) -> Mapping[str, Any]:
         sent = self.sent_name(row)
-        return {} if isinstance(sent, str) else {"code": str(sent)}
+        if not isinstance(sent, str):
+            return {"code": str(sent)}
+        return {} if sent == row.name else {"sent": sent}
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         decoded = self.decode(frame, direction)

@@ -6,7 +6,7 @@ consequences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.charset import windows_note
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
-from kiebitz.dissectors.grammar.envelope import PacketEnvelope
+from kiebitz.dissectors.grammar.envelope import LINE_ENDS, PacketEnvelope
 from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch
 from kiebitz.dissectors.grammar.fields import (
     MAX_QUOTED,
@@ -27,6 +27,7 @@ from kiebitz.dissectors.grammar.fields import (
     decode_incomplete,
     unknown_word,
 )
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -51,7 +52,7 @@ from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_codec import ABSENT, TextCodec
 from kiebitz.dissectors.grammar.text_message import Sent, spans_of, undecoded
 from kiebitz.dissectors.grammar.tokens import Splitter
-from kiebitz.dissectors.model import Direction, Severity
+from kiebitz.dissectors.model import DIRECTIONS, Direction, Severity
 from kiebitz.dissectors.suggestions import with_suggestion
 
 LINES = Splitter("\n")
@@ -133,7 +134,7 @@ def _either(forms: Sequence[Any]) -> Any:
 def _texts_of(kind: FieldType, encoded: Callable[[str], Iterable[bytes]]) -> Any:
     if isinstance(kind, Word):
         return frozenset(each for word in kind.values for each in encoded(word))
-    return TypedLine(kind.accepts) if isinstance(kind, Number) else AnyLine()
+    return TypedLine(kind) if isinstance(kind, Number) else AnyLine()
 
 
 def _is_any(kind: FieldType) -> bool:
@@ -198,6 +199,10 @@ class PacketCodec(TextCodec):
             self._forms[direction] = self.forms(direction)
         return PacketFramer(direction, self._forms[direction])
 
+    def ends(self, direction: Direction) -> frozenset[bytes]:
+        """Return the last lines of packets that are sent in a direction."""
+        return self.framer(direction).forms.ends
+
     def forms(self, direction: Direction) -> PacketForms:
         """Return the forms of the packets that are sent in a direction."""
         rows: dict[bytes, Sequence[MessageType]] = {}
@@ -242,7 +247,7 @@ class PacketCodec(TextCodec):
         texts = self.lines_of(sent)
         name, _ = self._name_in(texts, direction)
         if name is None:
-            is_empty = len(texts) < 2 and not any(texts)
+            is_empty = len(texts) < 2 and frame.rstrip(LINE_ENDS) in (b"", *self.ends(direction))
             return self.nothing(sent, direction) if is_empty else unreadable(self.unknown(sent, direction))
         read = self._closest(self.grammar.rows_named(direction, name), texts[1:])
         violation = self._violation(sent, read, texts[1:])
@@ -305,7 +310,7 @@ class PacketCodec(TextCodec):
         if not self.envelope.end_of(sent.frame):
             problem = f"{row.name} continues after its {self.count_of_lines(row, count)}"
             return self.error("stray-lines", problem, place, "the next message", row.clause)
-        is_begun = len(body) > count and body[count].endswith(self._first_lines(row.direction))
+        is_begun = len(body) > count and body[count].endswith(self.first_lines(row.direction))
         if (is_begun and self.mark) or not self.envelope.is_ended(sent.frame):
             # If the next packet has begun, its last line ends both.
             return self._missing_end(sent, read)
@@ -319,15 +324,16 @@ class PacketCodec(TextCodec):
         """Return the words for the number of lines of a packet without a last line."""
         return count_of_fields(count, "line")
 
-    def _first_lines(self, direction: Direction) -> tuple[str, ...]:
+    def first_lines(self, direction: Direction) -> tuple[str, ...]:
+        """Return the first lines of a direction's packets."""
         rows = (self.grammar.rows_named(direction, name)[0] for name in self.grammar.names(direction))
         return tuple(str(self.sent_name(row)) for row in rows)
 
     # Between two packets.
 
     def nothing(self, sent: Sent, direction: Direction) -> Decoded:
-        line = sent.frame.rstrip(b"\r\n")
-        if line in self.envelope.all_ends:
+        line = sent.frame.rstrip(LINE_ENDS)
+        if line in self.ends(direction):
             shown = line.decode(self.encoding)
             return _ignored(sent, "stray-end", f"{shown} without a message before it is ignored")
         if not line:
@@ -336,7 +342,7 @@ class PacketCodec(TextCodec):
 
     def beginnings(self, direction: Direction) -> str:
         """Return the expectation at the beginning of a packet."""
-        return f"one of {', '.join(self._first_lines(direction))}"
+        return f"one of {', '.join(self.first_lines(direction))}"
 
     # In a packet.
 
@@ -429,7 +435,7 @@ class PacketCodec(TextCodec):
         """Decode an incomplete first line, known or unknown."""
         sent = self.sent(frame)
         begun = undecoded(frame, self.encoding, self.lenient.charset).removesuffix("\r")
-        if not any(line.startswith(begun) for line in self._first_lines(direction)):
+        if not any(line.startswith(begun) for line in self.first_lines(direction)):
             return unreadable(self.unknown(sent, direction)) if sent.text else self.nothing(sent, direction)
         # Real servers often close the connection before the line is complete.
         harmless = any(f"{self.mark}{name}".startswith(begun) for name in self.may_be_cut)
@@ -485,11 +491,72 @@ class PacketCodec(TextCodec):
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         return self.decode(frame, direction).row is not None
 
+    def wire_format(self) -> Mapping[str, Any]:
+        forms = {each: self.framer(each).forms for each in DIRECTIONS}
+        kinds: list[Container[bytes]] = []
+        for form in (form for each in forms.values() for form in each.forms.values()):
+            kinds += [line for line in (form.counted.lines if form.counted else ()) if line not in kinds]
+        framing = {
+            "kind": "packets",
+            "mark": self.mark,
+            "end": self.end,
+            "ends": {
+                direction: {lua_bytes(end): True for end in sorted(each.ends)}
+                for direction, each in forms.items()
+            },
+            "longest": {direction: each.longest for direction, each in forms.items()},
+            "kinds": [self._wire_kind(kind) for kind in kinds],
+            "marked": {
+                lua_bytes(word): True
+                for kind in kinds
+                for word in (sorted(kind) if isinstance(kind, frozenset) and self._is_marked(kind) else ())
+            },
+            "forms": {
+                direction: {
+                    lua_bytes(line): _wire_form(each, form, kinds) for line, form in each.forms.items()
+                }
+                for direction, each in forms.items()
+            },
+        }
+        return {
+            "kind": "packets",
+            "framing": framing,
+            "encoding": "windows" if self.lenient.charset else self.encoding,
+            "ignores_surplus": self.lenient.surplus or None,
+            "may_be_cut": {f"{self.mark}{name}": True for name in self.may_be_cut},
+            "runtime": ("text_types", "packets"),
+        }
+
+    def _is_marked(self, kind: frozenset[bytes]) -> bool:
+        mark = self.mark.encode(self.encoding)
+        return bool(mark) and all(word.startswith(mark) for word in kind)
+
+    def _wire_kind(self, kind: Container[bytes]) -> Mapping[str, Any]:
+        if isinstance(kind, frozenset):
+            words = {lua_bytes(word): True for word in sorted(kind)}
+            return {"words": words, "marked": self._is_marked(kind) or None}
+        return {"type": kind.type.wire_type()} if isinstance(kind, TypedLine) else {}
+
     def notation(self, row: MessageType) -> str:
         names = (f"[{field.name}]" if field.optional else field.name for field in row.fields)
         name = str(self.sent_name(row))
         end = self.envelope.end_of(name.encode(self.encoding)).decode(self.encoding)
         return " ⏎ ".join([name, *names, *([end] if end else [])])
+
+
+def _wire_form(forms: PacketForms, form: PacketForm, kinds: Sequence[Container[bytes]]) -> Mapping[str, Any]:
+    """Return the declarative description of a form; lines are numbers of their kinds."""
+    if form.counted is None:
+        misspelt = {lua_bytes(line): True for line in sorted(forms.misspelt_ends[form.end])}
+        texts = min(form.texts, FRAME_LIMIT)
+        return {"end": lua_bytes(form.end), "texts": texts, "least": form.least, "misspelt": misspelt}
+    lines = [kinds.index(line) + 1 for line in form.counted.lines]
+    return {"lines": lines, "period": form.counted.period}
+
+
+def lua_bytes(data: bytes) -> str:
+    """Return bytes as text, of which those that are not UTF-8 are halves of surrogate pairs."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 def line_place(sent: Sent, first: int, last: int | None = None) -> Place:

@@ -9,12 +9,13 @@ the next one is complete. An unknown packet extends to the usual last line; if t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
 import msgspec
 
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, ByteFramer, Frame
 from kiebitz.dissectors.grammar.grammar import nearest_word
 from kiebitz.dissectors.model import Direction
@@ -43,11 +44,11 @@ class AnyLine(Container[bytes]):
 class TypedLine(Container[bytes]):
     """The forms of a line of a type that is no set of words."""
 
-    def __init__(self, accepts: Callable[[str], bool]) -> None:
-        self._accepts = accepts
+    def __init__(self, kind: FieldType) -> None:
+        self.type = kind
 
     def __contains__(self, line: object) -> bool:
-        return isinstance(line, bytes) and self._accepts(line.decode("utf-8", "replace"))
+        return isinstance(line, bytes) and self.type.accepts(line.decode("utf-8", "replace"))
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -143,7 +144,7 @@ class PacketFramer(ByteFramer):
 
     def __init__(self, direction: Direction, forms: PacketForms) -> None:
         super().__init__(direction)
-        self._forms = forms
+        self._forms = self.forms = forms
         self._mark, self._firsts, self._ends = forms.mark, forms.forms, forms.ends
         self._longest = forms.longest
         self._form = PacketForm(b"")

@@ -23,7 +23,9 @@ def lua_string(text: str) -> str:
 def _character(character: str) -> str:
     if character.isprintable() and character not in '"\\':
         return character
-    return "".join(f"\\{byte:03d}" for byte in character.encode("utf-8", "surrogatepass"))
+    # A byte that is not UTF-8 is half of a surrogate pair.
+    errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    return "".join(f"\\{byte:03d}" for byte in character.encode("utf-8", errors))
 
 
 def lua_value(value: Any, indent: int = 0) -> str:

@@ -139,10 +139,12 @@ def schafkopf_talks() -> dict[str, Talk]:
     return dict([*talks.items()][:: times(1, 4)])
 
 
-def differences_of(talks: Mapping[str, Talk], folder: Path) -> list[str]:
+def differences_of(
+    talks: Mapping[str, Talk], folder: Path, protocol: str = "schafkopf", *options: str
+) -> list[str]:
     """Return the differences in a capture of these conversations, each with its conversation's name."""
     write_conversations(folder / "talks.pcap", "tcp", 35555, talks.values())
-    found = compare(folder / "talks.pcap", "schafkopf", folder)
+    found = compare(folder / "talks.pcap", protocol, folder, *options)
     assert found.messages > len(talks)
     names = {f"127.0.0.1:{port}": name for port, name in enumerate(talks, 40_000)}
     client = re.compile("|".join(names))
@@ -170,6 +172,43 @@ def test_missing_bytes_are_those_of_kiebitz(tmp_path: Path) -> None:
             talks[f"loss {name}, {direction}"] = Talk(packets, lost={len(parts) - len(parts) // 2 - 1})
             talks[f"mid-stream {name}, {direction}"] = Talk(packets[2:], begins=False)
     assert differences_of(talks, tmp_path) == []
+
+
+PACKETS_WITHOUT_END = """
+protocol = "mixed"
+port = 35555
+format = "lines"
+
+[types]
+place = "{x=0..9 y=0..9\\n}"
+
+[messages]
+NAME = "c: name=player"
+DICE = ["s*: faces=[1..6]2", "c: faces=[red|blue]2"]
+MOVE = "c: to=place by=[place]2 ready=bool yes|no"
+LIST = { is = "s: count=integer names=[player]", end = "END" }
+QUIT = "c:"
+"""
+
+MIXED: dict[str, bytes] = {
+    "whole": b"NAME\nann\nQUIT\nMOVE\n1\n2\n3\n4\n5\n6\nyes\nDICE\nred\nblue\nLIST\n2\na\nDICE\nEND\n",
+    "names of others": "NAME\r\nJürg\r\nNAME\nQUIT\nLIST\n0\nEND\n".encode(),
+    "a line too few or too many": b"DICE\n1\nDICE\n2\n3\n4\nDICE\nred\nred\nQUIT\nnow\nQUIT\n",
+    "wrong values": b"DICE\n7\nx\nMOVE\n1\n2\n3\n14\n5\n6\nyes\nQUIT\nMOVE\n1\n2\n3\n4\n5\n6\nja\nQUIT\n",
+    "no end": b"LIST\nx\nEND\nLIST\n1\na\nNAME\nann\nEND\nEND\n\nLIST\nEND\n",
+    "unknown": b"DCIE\n1\nNAME\n\xff\nQUIT\nMOVE\n1\n",
+}
+"""Packets that end with their fields, valid and invalid."""
+
+
+def test_packets_of_a_file_are_those_of_kiebitz(tmp_path: Path) -> None:
+    (tmp_path / "mixed.toml").write_text(PACKETS_WITHOUT_END)
+    talks: dict[str, Talk] = {
+        f"{name}, {direction}": Talk([(direction, data[at : at + 5]) for at in range(0, len(data), 5)])
+        for name, sent in MIXED.items()
+        for direction, data in zip(DIRECTIONS, (sent + b"QUIT\n", sent + b"DICE\n1\n6\n"), strict=True)
+    }
+    assert differences_of(talks, tmp_path, "mixed", "-P", str(tmp_path / "mixed.toml")) == []
 
 
 @pytest.mark.full

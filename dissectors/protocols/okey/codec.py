@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, Violation, sender_of, unreadable
@@ -30,9 +30,6 @@ class OkeyCodec(TextCodec):
         names = b"|".join(re.escape(row.name.encode()) for row in grammar.rows)
         # A quoted token can have any parts.
         self._beginning = re.compile(rb'\n? *(?:"|%b)' % names)
-
-    def wire_parts(self) -> Sequence[str]:
-        return (*super().wire_parts(), "okey")
 
     def names_message(self, frame: bytes, direction: Direction) -> bool:
         """Return True if a line begins with the name of a message; no other line has a row.

@@ -120,7 +120,11 @@ class LobbyTitle(PartsText):
         return [f"Lobby {value}"]
 
     def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "okey_number", "whole": True, **WORDS.wire()}
+        return {
+            "kind": "single",
+            "item": {**_LOBBY.wire_type(), "plus": None, "before": "Lobby "},
+            **WORDS.wire(),
+        }
 
 
 class Seat(Word):

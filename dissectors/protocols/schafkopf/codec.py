@@ -23,8 +23,8 @@ from kiebitz.dissectors.grammar.layout_codec import Part
 from kiebitz.dissectors.grammar.packet_codec import FirstLines, PacketCodec, line_place
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_message import Sent
-from kiebitz.dissectors.model import DIRECTIONS, Direction, Severity
-from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, SEATS, WERTE
+from kiebitz.dissectors.model import Direction, Severity
+from kiebitz.dissectors.protocols.schafkopf.cards import HAND, SEATS
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     EMPTY,
     EMPTY_SPELLINGS,
@@ -45,8 +45,6 @@ _MAX_QUOTED = 40
 _MODEL = "MODEL"
 
 _TWICE = TWICE_ENCODED.encode()
-
-_FLAGS = {direction: tuple(f"!{name}" for name in GRAMMAR.names(direction)) for direction in DIRECTIONS}
 
 _FIRST_CARD = {"spielerhand": 0, "tisch": HAND, "letzter_stich": HAND + SEATS}
 """The first card of each field of a MODEL."""
@@ -86,7 +84,7 @@ class SchafkopfCodec(PacketCodec):
 
     def unknown(self, sent: Sent, direction: Direction) -> Violation:
         line = sent.tokens[0].text if sent.tokens else ""
-        flags = _FLAGS[direction]
+        flags = self.first_lines(direction)
         severity: Severity = "error"
         code, size = "unknown-flag", None
         first = re.match(r"!?\w*", line)
@@ -118,7 +116,7 @@ class SchafkopfCodec(PacketCodec):
         return Violation(severity, "malformed", code, problem, *place, self.beginnings(direction), "Paket")
 
     def beginnings(self, direction: Direction) -> str:
-        return production("Paket", _FLAGS[direction]) + " …"
+        return production("Paket", self.first_lines(direction)) + " …"
 
     def wrong(self, sent: Sent, read: FirstLines, body: Sequence[str], mismatch: Mismatch) -> Violation:
         violation = super().wrong(sent, read, body, mismatch)
@@ -158,7 +156,7 @@ class SchafkopfCodec(PacketCodec):
     @property
     def productions(self) -> tuple[str, ...]:
         found: dict[str, str] = {}
-        for row in GRAMMAR.rows:
+        for row in self.grammar.rows:
             for field in row.fields:
                 for each in (field.type, *field.type.parts, *token_types(field.type)):
                     symbol, equals, _ = each.title.partition(" = ")
@@ -169,27 +167,7 @@ class SchafkopfCodec(PacketCodec):
         return tuple(found.values())
 
     def wire_format(self) -> Mapping[str, Any]:
-        forms = {each: self.forms(each) for each in DIRECTIONS}
-        texts = {
-            line.decode(): of.texts for form in forms.values() for line, of in form.forms.items() if of.end
-        }
-        return {
-            "kind": "paket",
-            "framing": {
-                "kind": "paket",
-                "flags": {each: dict.fromkeys(_FLAGS[each], True) for each in DIRECTIONS},
-                "longest": max(form.longest for form in forms.values()),
-                "texts": texts,
-                "model_flags": dict.fromkeys(MODEL_FLAG.words, True),
-                "model_lines": MODEL_LINES,
-                # Those of even and of odd numbers of lines.
-                "cards": [dict.fromkeys(words, True) for words in (WERTE, FARBEN)],
-            },
-            "runtime": ("text_types", "paket"),
-        }
-
-    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
-        return {}
+        return {**super().wire_format(), "ignored": "!", "spelled": {TWICE_ENCODED: EMPTY}}
 
 
 def _named(part: Part) -> Part:

@@ -107,6 +107,12 @@ class Choice(Word):
         super().__init__(*words, title=title or production(symbol, words or [*(values or ())]), values=values)
 
 
+def one_of(*words: str) -> Choice:
+    """Return the type of the words of a row, such as `JA|NEIN`."""
+    symbol = " | ".join(f'"{word}"' for word in words)
+    return Choice(f"({symbol})" if len(words) > 1 else symbol, *words, title=symbol)
+
+
 class Flag(Choice):
     """The purpose of a MODEL: a word with an exclamation mark, which is not part of the value."""
 
@@ -191,9 +197,6 @@ class Each(ListText):
                 return "\n".join(texts)
         raise ValueError("none of them can")
 
-    def wire_type(self) -> Mapping[str, Any]:
-        return {"kind": "paket_each", "item": self.item.wire_type(), "lines": self.width[0]}
-
 
 class Karten(Each):
     """Several cards. Decoded lists are cached, as the same ones are shown again and again."""
@@ -257,7 +260,7 @@ class Karte(PartsText):
         cards = {
             "\n".join(lines): ("null",) if card is None else ("s", card) for lines, card in _CARDS.items()
         }
-        return {"kind": "choice", "values": cards, "lines": 2}
+        return {"kind": "choice", "values": cards, "tokens": 2, "spread": True, "separator": "\n"}
 
 
 _CARDS: dict[tuple[str, str], str | None] = {
@@ -321,6 +324,7 @@ STATE_IDENTIFIERS: IdentifierKinds = {
 GRAMMAR = grammar_from(
     __package__,
     TYPES,
+    choice=one_of,
     foreign=True,
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,

@@ -391,7 +391,7 @@ function K.register(protocol)
       for _ = 1, protocol.framing.own or 0 do table.remove(row.fields, 1) end
       rows[row.name] = rows[row.name] or {}
       table.insert(rows[row.name], row)
-      local sent = row.code and "#" .. row.code or row.name
+      local sent = row.sent or row.code and "#" .. row.code or row.name
       names[sent] = names[sent] or row.name
     end
     protocol.rows[direction], protocol.names[direction] = rows, names

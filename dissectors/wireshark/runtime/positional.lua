@@ -2,46 +2,35 @@
 
 -- Read the fields of a row; return them, the number read, and what is wrong.
 local function read_row(format, row, text, tokens, first)
-  local spare = #tokens - first + 1
-  for _, field in ipairs(row.fields) do
-    if not field.optional then spare = spare - K.width(field.type) end
-  end
-  local fields, at = {}, first
-  for _, field in ipairs(row.fields) do
-    local kind = field.type
-    local least, most = K.width(kind)
-    if field.optional then least = math.max(least, 1) end
-    if not field.optional or spare >= least then
-      if field.optional then spare = spare - least end
-      local more = math.max(spare, 0)
-      if most then more = math.min(more, most - least) end
-      spare = spare - more
-      local upto = at + least + more - 1
-      if upto > #tokens then return fields, field.name .. " is missing", #fields end
-      local value, problem
-      if kind.kind == "rest" then
-        local from = at > 1 and tokens[at - 1].stop or 1
-        from = (from > #text or at == 1) and from or from + #format.separator
-        value = K.scalar("s", text:sub(from), from, #text + 1)
-      elseif kind.spread then
-        local texts = {}
-        for number = at, upto do texts[#texts + 1] = tokens[number].text end
-        value, problem = K.read_texts(kind, texts)
-        for number, item in ipairs(value and not kind.fields and not kind.item.spread and value or {}) do
-          item.at, item.stop = tokens[at + number - 1].at, tokens[at + number - 1].stop
-        end
-      else
-        value, problem = K.read(kind, tokens[at].text)
-        if tokens[at].text == "" and format.filled then value, problem = nil, "there is nothing here" end
-        if value then value.at, value.stop = tokens[at].at, tokens[at].stop end
+  local fields = {}
+  local spans, used = K.spans(row.fields, #tokens - first + 1)
+  for _, span in ipairs(spans) do
+    local field, kind = span.field, span.field.type
+    local at, upto = first + span.first - 1, first + span.last - 1
+    if upto > #tokens then return fields, field.name .. " is missing", #fields end
+    local value, problem
+    if kind.kind == "rest" then
+      local from = at > 1 and tokens[at - 1].stop or 1
+      from = (from > #text or at == 1) and from or from + #format.separator
+      value = K.scalar("s", text:sub(from), from, #text + 1)
+    elseif kind.spread then
+      local texts = {}
+      for number = at, upto do texts[#texts + 1] = tokens[number].text end
+      value, problem = K.read_texts(kind, texts)
+      for number, item in ipairs(value and not kind.fields and not kind.item.spread and value or {}) do
+        item.at, item.stop = tokens[at + number - 1].at, tokens[at + number - 1].stop
       end
-      if value then fields[#fields + 1] = {key = field.name, value = value}
-      elseif not (field.optional and tokens[at].text == "") then
-        return fields, field.name .. ": " .. problem, #fields
-      end
-      at = upto + 1
+    else
+      value, problem = K.read(kind, tokens[at].text)
+      if tokens[at].text == "" and format.filled then value, problem = nil, "there is nothing here" end
+      if value then value.at, value.stop = tokens[at].at, tokens[at].stop end
+    end
+    if value then fields[#fields + 1] = {key = field.name, value = value}
+    elseif not (field.optional and tokens[at].text == "") then
+      return fields, field.name .. ": " .. problem, #fields
     end
   end
+  local at = first + used
   if at <= #tokens and not (at == #tokens and tokens[at].text == "" and not format.blanks) then
     return fields, "there are more fields than expected", #fields, true
   end

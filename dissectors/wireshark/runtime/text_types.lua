@@ -117,6 +117,10 @@ function K.types.text(kind, text)
 end
 
 function K.types.number(kind, text)
+  if kind.before then
+    if text:sub(1, #kind.before) ~= kind.before then return nil, kind.before .. "is expected" end
+    text = text:sub(#kind.before + 1)
+  end
   local sign = kind.plus and "^[+-]?" or "^-?"
   if text:find(sign .. "%d+$") then
     local digits = text:gsub("^%+", ""):gsub("^(-?)0+(%d)", "%1%2")
@@ -149,51 +153,124 @@ local function part(texts, first, last)
   return found
 end
 
-local function size_of(kind) return kind.spread and #kind.fields or 1 end
-
 -- Return the least and the greatest number of tokens of a message that a value takes.
 function K.width(kind)
   if kind.kind == "rest" then return 0, nil end
   if not kind.spread then return 1, 1 end
-  if kind.fields then return #kind.fields, #kind.fields end
-  local size = size_of(kind.item)
+  if kind.tokens then return kind.tokens, kind.tokens end
+  if kind.fields then
+    local least, most = 0, 0
+    for _, field in ipairs(kind.fields) do
+      local low, high = K.width(field.type)
+      least, most = least + low, most and high and most + high
+    end
+    return least, most
+  end
+  local size = K.width(kind.item)
   return (kind.least or 0) * size, kind.most and kind.most * size
 end
 
--- Read a list or an object from the texts of its tokens.
+-- Return the fields of a message with `count` tokens after its name, each with its first and last token, and the
+-- number of tokens of all. If optional fields are absent, these are the last ones.
+function K.spans(fields, count)
+  local spare, spans, at = count, {}, 1
+  for _, field in ipairs(fields) do
+    if not field.optional then spare = spare - K.width(field.type) end
+  end
+  for _, field in ipairs(fields) do
+    local least, most = K.width(field.type)
+    if field.optional then least = math.max(least, 1) end
+    if not field.optional or spare >= least then
+      if field.optional then spare = spare - least end
+      local more = math.max(spare, 0)
+      if most then more = math.min(more, most - least) end
+      spare = spare - more
+      spans[#spans + 1] = {field = field, first = at, last = at + least + more - 1}
+      at = at + least + more
+    end
+  end
+  return spans, at - 1
+end
+
+-- Read a value from the texts of its tokens; return it, or nil, what is wrong, and the number of the wrong token.
 function K.read_texts(kind, texts)
+  if kind.tokens then
+    local value, problem = K.read(kind, table.concat(texts, kind.separator))
+    if value then return value end
+    return nil, problem, K.begins(kind, texts[1]) and 2 or 1
+  end
   local node = {t = kind.kind}
   if kind.kind == "list" then
-    local size = size_of(kind.item)
+    local size = K.width(kind.item)
     local count = math.ceil(#texts / size)
     if count < (kind.least or 0) or count > (kind.most or count) then
-      return nil, "this list has another length"
+      return nil, "this list has another length", kind.least and 1 or (kind.most or 0) * size + 1
     end
     for number = 1, count do
-      local first, value, problem = (number - 1) * size + 1, nil, nil
-      if kind.item.spread then value, problem = K.read_texts(kind.item, part(texts, first, first + size - 1))
+      local first, value, problem, token = (number - 1) * size + 1, nil, nil, nil
+      if kind.item.spread then
+        value, problem, token = K.read_texts(kind.item, part(texts, first, first + size - 1))
       elseif kind.nulls and texts[first] == "" then value = K.scalar("null")
       else value, problem = K.read(kind.item, texts[first]) end
-      if value == nil then return nil, problem end
+      if value == nil then return nil, problem, first + (token or 1) - 1 end
       node[number] = value
     end
     return node
   end
-  if #texts < kind.least then return nil, "a part is missing" end
+  if #texts < kind.least then return nil, "a part is missing", #texts + 1 end
   local at = 1
   for _, field in ipairs(kind.fields) do
-    local value, problem
+    local value, problem, token
     if field.type.spread then
-      value, problem = K.read_texts(field.type, part(texts, at, #texts))
-      at = #texts
+      value, problem, token = K.read_texts(field.type, part(texts, at, #texts))
+      if value then at = #texts end
     elseif texts[at] == nil then return node
     else value, problem = K.read(field.type, texts[at]) end
-    if value == nil then return nil, problem end
+    if value == nil then return nil, problem, at + (token or 1) - 1 end
     node[#node + 1] = {key = field.name, value = value}
     at = at + 1
   end
-  if at <= #texts then return nil, "there is more than belongs here" end
+  if at <= #texts then return nil, "there is more than belongs here", at end
   return node
+end
+
+-- Return true if a text is the first token of a choice of several.
+function K.begins(kind, text)
+  for each in pairs(kind.values) do
+    if each:sub(1, #text + #kind.separator) == text .. kind.separator then return true end
+  end
+  return false
+end
+
+-- Return what is wrong in the tokens that there are of a value, and the number of the token; nil if they fit.
+function K.incomplete(kind, texts)
+  if #texts == 0 then return nil end
+  if kind.tokens then
+    if K.begins(kind, texts[1]) then return nil end
+    return "this value is not known here", 1
+  end
+  local at = 1
+  if kind.spread and kind.item then
+    local size = K.width(kind.item)
+    while at <= #texts do
+      local each, value, problem, token = part(texts, at, math.min(at + size - 1, #texts)), nil, nil, nil
+      if #each < size then problem, token = K.incomplete(kind.item, each)
+      elseif kind.item.spread then value, problem, token = K.read_texts(kind.item, each)
+      else value, problem = K.read(kind.item, each[1]) end
+      if problem and value == nil then return problem, at + (token or 1) - 1 end
+      at = at + size
+    end
+  elseif kind.spread then
+    for _, field in ipairs(kind.fields) do
+      local problem, token = K.incomplete(field.type, part(texts, at, #texts))
+      if problem then return problem, at + token - 1 end
+      at = at + K.width(field.type)
+    end
+  else
+    local value, problem = K.read(kind, texts[1])
+    if value == nil then return problem, 1 end
+  end
+  return nil
 end
 
 -- A list that may be empty has nothing in an empty text.
@@ -206,6 +283,13 @@ local function parts(kind, text)
 end
 
 K.types.list, K.types.object = parts, parts
+
+-- A text that is one token.
+function K.types.single(kind, text)
+  local tokens = K.tokens(kind, text)
+  if #tokens ~= 1 then return nil, "one token is expected" end
+  return K.read(kind.item, tokens[1].text)
+end
 
 -- name:number,name:number, of which each is shown as a text.
 function K.types.scores(kind, text)
