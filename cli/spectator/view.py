@@ -14,6 +14,7 @@ from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.seek import seen_state, seen_state_with_last_game, state_with_last_game
 from kiebitz.storage.read.timeline import Timeline
@@ -105,6 +106,16 @@ class SpectatorView:
         """Return the latest visible event as a sentence."""
         event = next(filter(self.may_see, reversed(events)), None)
         return self.sentence(event) if event is not None else "no events yet"
+
+    def closing(self, events: Sequence[Event]) -> str | None:
+        """Return how a game ended, as a sentence, if since then players have only left; else None."""
+        for event in reversed(events):
+            dissector = dissector_of(self._protocol(event.table_id))
+            kind = dissector.grammar.events.get(event.kind) if dissector is not None else None
+            if kind is None or kind.ending is None:
+                is_end = kind is not None and kind.ends and event is not events[-1] and self.may_see(event)
+                return self.sentence(event) if is_end else None
+        return None
 
     def picture(
         self, table_id: int, state: State, events: Sequence[Event], game: int | None = None

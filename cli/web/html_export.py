@@ -75,6 +75,7 @@ class _Picture(msgspec.Struct):
     words: tuple[str, ...]
     wide: list[float]
     tall: list[float]
+    closing: str | None
 
 
 class _Full(msgspec.Struct, rename={"diagnostics": "flaws"}):

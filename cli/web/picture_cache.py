@@ -48,4 +48,5 @@ def render_table(
     )
     words = drawings["wide"].words
     title, latest = spectator_view.title(table.id, events), spectator_view.latest(events)
-    return RenderedTable(records.Picture(table.id, seq, title, latest, words, wide, tall), drawings)
+    closing = spectator_view.closing(events)
+    return RenderedTable(records.Picture(table.id, seq, title, latest, words, wide, tall, closing), drawings)

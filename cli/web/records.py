@@ -216,7 +216,8 @@ class Places(Answer, frozen=True):
 class Picture(Answer, frozen=True, omit_defaults=True):
     """A table after event `seq`: a wide and a tall drawing, and a description in words.
 
-    `fragments` are those that the picture pushed before did not have; otherwise they must be requested.
+    `closing` says how a game ended if since then players have only left. `fragments` are those that the
+    picture pushed before did not have; otherwise they must be requested.
     """
 
     table: int
@@ -226,6 +227,7 @@ class Picture(Answer, frozen=True, omit_defaults=True):
     words: tuple[str, ...]
     wide: Places
     tall: Places
+    closing: str | None = None
     fragments: dict[str, str] | None = None
 
 

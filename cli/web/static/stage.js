@@ -44,6 +44,7 @@ export class Stage {
     view.listen((now, before) => {
       if (differs(now, before, "session", "table", "as", "at", "data")) this.#show();
       else if (this.#key() === null) this.#empty();
+      else if (differs(now, before, "projector") && this.#picture) this.#tell();
       if (differs(now, before, "several")) this.#fit();
     });
   }
@@ -72,8 +73,14 @@ export class Stage {
     this.#drawing.show(picture, this.#shape);
     byId("board-words").replaceChildren(...picture.words.map((words) => element("li", {}, words)));
     write(byId("moment"), picture.title);
-    this.#latest.show(picture.latest);
+    this.#tell();
     this.#announcer.say(picture.latest);
+  }
+
+  /** Show the latest sentence; on a projector, how the game ended rather than who leaves after it. */
+  #tell() {
+    const { latest, closing } = this.#picture;
+    this.#latest.show((this.#view.now.projector && closing) || latest);
   }
 
   /** Show why there is no table. */
