@@ -304,6 +304,7 @@ export class SessionModel {
     const data = await this.#source.timeline(table, as);
     this.#timelineMs = performance.now() - begun;
     if (generation !== this.#generation) return;
+    this.#showConnection(null);
     const known = this.timeline;
     this.timeline = new TimelineData(data);
     // Events may have arrived while the timeline was loaded.
@@ -330,6 +331,8 @@ export class SessionModel {
   }
 
   #showError(error) {
-    this.#view.update(error.isUnreachable ? { trouble: error.message } : { notice: error.message });
+    if (!error.isUnreachable) this.#view.update({ notice: error.message });
+    // It is over when the stream is open again.
+    else if (this.#view.now.trouble === "") this.#showConnection(error.message);
   }
 }
