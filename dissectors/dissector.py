@@ -10,7 +10,7 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.encapsulation import Encapsulation
 from kiebitz.dissectors.grammar.framing import Framer
-from kiebitz.dissectors.grammar.grammar import Decoded, Grammar
+from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import (
     DIRECTIONS,
@@ -103,7 +103,8 @@ class Dissector:
         if self.encapsulation is not None:
             # The others say nothing about the protocol that is carried.
             frames = [*filter(self.encapsulation.has_message, frames)]
-        if any(self.codec.decode(frame, direction).valid for frame in frames):
+        decoded = [self.codec.decode(frame, direction) for frame in frames]
+        if any(each.valid and each.row is not None and each.row.name != NAMELESS for each in decoded):
             return "certain"
         return "similar" if any(self.codec.resembles(frame, direction) for frame in frames) else None
 

@@ -24,6 +24,9 @@ from kiebitz.dissectors.suggestions import suggestion_in
 UNREADABLE = "unreadable"
 """Name of a message whose type is unknown; its diagnostic says why."""
 
+NAMELESS = "_"
+"""Name of messages that have none: whether bytes are one is no evidence for a protocol."""
+
 ImpliedBy = Literal["before", "after"]
 """Position of the event that implies an event known to one player: the last one before it, or the next
 one.

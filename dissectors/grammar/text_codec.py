@@ -489,7 +489,7 @@ class TextCodec(LayoutCodec):
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
         sent = self.sent(frame)
         tokens = sent.tokens
-        if not tokens:
+        if not tokens and not self.is_nameless:
             return ()
         sent = msgspec.structs.replace(sent, pad=self._pad_of(sent.text, row))
         _, first = self._name_in(sent.texts, row.direction)

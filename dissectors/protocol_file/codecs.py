@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,11 +11,12 @@ import msgspec
 from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
-from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType
+from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar, MessageType
 from kiebitz.dissectors.grammar.packet_codec import LINES, PacketCodec
 from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.choosing_codec import ChoosingCodec
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.header_codec import HeaderCodec
 from kiebitz.dissectors.protocol_file.json_codec import FileJsonCodec
@@ -124,6 +126,8 @@ class GuessedCodec(CarriedCodec):
 def codec_of(specification: Specification, grammar: Grammar) -> Codec:
     """Return the codec of a protocol file."""
     make, framing = _CODECS[specification.format.kind], specification.framing
+    if any(message.name == NAMELESS for message in specification.messages):
+        make = partial(ChoosingCodec, make=make)
     if framing.kind not in ("length", "fields", "send", "websocket") and not framing.header:
         return make(specification, grammar)
     if framing.kind in ("length", "fields") or framing.header:

@@ -16,7 +16,7 @@ from kiebitz import dissectors
 from kiebitz.dissectors.filters.fields import ALIASES, COLUMNS, STATE, TRANSPORTS
 from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.game.assembly import is_part_of
-from kiebitz.dissectors.grammar.grammar import sender_of
+from kiebitz.dissectors.grammar.grammar import NAMELESS, sender_of
 from kiebitz.dissectors.grammar.json.containers import SizeRule
 from kiebitz.dissectors.grammar.json.layouts import Form
 from kiebitz.dissectors.model import Direction
@@ -83,6 +83,9 @@ MAX_NAME = 100
 
 _RESERVED = {STATE, *WORDS, *TRANSPORTS, *(name.partition(".")[0] for name in (*COLUMNS, *ALIASES))}
 """Names that have another meaning in filters."""
+
+
+_ANSWERED = re.compile(r"'([^']+)'|\"([^\"]+)\"|\S+")
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -276,6 +279,8 @@ class _Reader:
             problem = "the name of a message has visible characters, with no blanks around them"
         elif len(name) > MAX_NAME:
             problem = f"the name of a message has at most {MAX_NAME} characters"
+        elif name == NAMELESS and (not format.name or format.kind in ("xml", "lines")):
+            problem = f"in {format.kind} with this framing, each message has a name"
         elif format.kind in ("delimited", "pairs") and format.name == "first" and format.delimiter in name:
             problem = f'{name} has the delimiter "{format.delimiter}" in it'
         if problem is not None:
@@ -432,13 +437,16 @@ class _Reader:
                 if other != name:
                     self._source.wrong(("codes", name), f"{other} has the code {code}, too")
         if name_type:
-            for name in names - {*head.codes}:
+            for name in names - {*head.codes} - {NAMELESS}:
                 self._source.wrong_key(("messages", name), f"{name} has no number in [codes]")
 
     def _answers(self, path: Path, row: str, start: int) -> tuple[str, ...]:
-        """Return the messages after `<`; a name may have several words."""
+        """Return the messages after `<`; a name may have several words, also in quotes."""
         known = self._document["messages"]
-        words = [(start + found.start(), start + found.end()) for found in re.finditer(r"\S+", row[start:])]
+        words = [
+            (start + found.start(found.lastindex or 0), start + found.end(found.lastindex or 0))
+            for found in _ANSWERED.finditer(row[start:])
+        ]
         longest = max((name.count(" ") for name in known), default=0) + 1
         answers: dict[str, None] = {}
         at = 0

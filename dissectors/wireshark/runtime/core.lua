@@ -172,8 +172,20 @@ local function move(node, distance)
   end
 end
 
-function K.message_in(protocol, frame, direction)
+-- Return a message; one without a known name may be of the rows for that.
+local function message_of(protocol, frame, direction, name)
   local read = K.formats[protocol.format.kind]
+  if name then return read(protocol, frame, direction, name) end
+  local has_names = false
+  for each in pairs(protocol.rows[direction]) do has_names = has_names or each ~= "_" end
+  local message = has_names and read(protocol, frame, direction) or {}
+  if message.name or not protocol.rows[direction]["_"] then return message end
+  local other = read(protocol, frame, direction, "_")
+  return (other.error and has_names) and message or other
+end
+
+function K.message_in(protocol, frame, direction)
+  local read = message_of
   if #(protocol.framing.header or "") == 0 then return read(protocol, frame, direction) end
   local head, unknown = K.header(protocol, frame, direction)
   if head == nil then return unknown end

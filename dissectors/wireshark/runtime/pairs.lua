@@ -70,7 +70,7 @@ function K.formats.pairs(protocol, frame, direction, name)
   local text, wrong = K.decoded(frame:sub(start, stop - 1), format.encoding)
   if wrong then return {error = "the bytes are not " .. format.encoding} end
   local at, head, values, count, bare = 1, nil, {}, 0, nil
-  if format.name == "first" then
+  if format.name == "first" and name == nil then
     local word = text:match("^[^ \t\r\n]*")
     local cut = word:find(format.delimiter, 1, true)
     head = cut and word:sub(1, cut - 1) or word

@@ -221,6 +221,38 @@ def test_the_answered_request(talk: str) -> None:
     assert texts(found) == [line[2:] for line in lines if line[0] == "!"]
 
 
+NAMELESS = """protocol = "village"
+port = 4711
+[messages]
+NAME = "s:"
+VOTE = "s: about=text"
+"CREATE ROOM" = "c: room=text"
+MADE = 's: room=text < "CREATE ROOM"'
+_ = ["s: text=rest", "c: number=1..9 < VOTE", "c: text=rest < NAME"]
+[events]
+greeted = { on = "_", from = "server", say = "{text}" }
+named = { on = "_", from = "client", when = "asked == 'NAME'", say = "a client is {text}" }
+voted = { on = "_", from = "client", when = "asked == 'VOTE'", say = "{number} for {asked.about}" }
+made = { on = "MADE", say = "{asked} {room}" }
+"""
+
+
+def test_a_message_without_a_name_is_what_was_asked_for() -> None:
+    talk = Conversation(dissector_of(NAMELESS))
+    talk.send("a< Welcome to the village", "a< NAME", "a> ann maria", "a< VOTE bob", "a> 3")
+    talk.send("a> CREATE ROOM den", "a< MADE den", "a> ", "a> x")
+    found = talk.found()
+    assert [talk.dissector.presentation.describe(event) for event in found.events] == [
+        "Welcome to the village",
+        "a client is ann maria",
+        "3 for bob",
+        "CREATE ROOM den",
+    ]
+    names = [message.name for message in found.messages]
+    assert names == ["_", "NAME", "_", "VOTE", "_", "CREATE ROOM", "MADE", "unreadable", "_"]
+    assert [each.code for each in found.diagnostics] == ["empty-message"]
+
+
 def test_values_of_a_request_are_put_and_are_the_result() -> None:
     dissector = dissector_of(
         FILE.replace('on = "JOINED"', "").replace(

@@ -243,6 +243,12 @@ MISTAKES = {
     "no datagrams": ('transport = "tcp"\nframing = "datagrams"\n', "2:11", '"datagrams"', "over TCP"),
     "no lines": ('transport = "udp"\nframing = "lines"\n', "2:11", '"lines"', "each datagram is a message"),
     "foreign key": ('prefix = "u8"', "1:1", "prefix", 'belongs to framing = "length", not to lines'),
+    "no name in XML": (
+        'format = "xml"\n[messages]\n_ = "c:"\n',
+        "3:1",
+        "_",
+        "in xml with this framing, each message has a name",
+    ),
     "no size": ('framing = "size"\n', "1:1", "framing", "size needs size"),
     "varint in a sized header": (
         'framing = "size"\nsize = 9\nheader = "a=varint"\n',

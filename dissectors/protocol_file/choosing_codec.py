@@ -1,0 +1,94 @@
+"""The codec of messages of two kinds: each direction may have its own format, and some have no name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
+from kiebitz.dissectors.grammar.codec import Codec
+from kiebitz.dissectors.grammar.dissection_tree import Piece
+from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar, MessageType
+from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocol_file.specification import Specification
+
+MakeCodec = Callable[[Specification, Grammar], Codec]
+
+
+class ChoosingCodec(CarriedCodec):
+    """A codec that chooses another one by the direction, and by the name: a row without one fits last."""
+
+    def __init__(self, specification: Specification, grammar: Grammar, make: MakeCodec) -> None:
+        self._codecs: dict[tuple[Direction, bool], Codec] = {}
+        """The codecs by direction, and by whether messages have a name."""
+        for direction in DIRECTIONS:
+            for has_name in (True, False):
+                rows = [
+                    row
+                    for row in grammar.rows
+                    if row.direction == direction and (row.name != NAMELESS) == has_name
+                ]
+                if not rows:
+                    continue
+                part = Grammar(grammar.protocol, grammar.title, rows=rows, lenient=grammar.lenient)
+                of = specification.format
+                if not has_name:
+                    of = msgspec.structs.replace(of, name="")
+                inner = msgspec.structs.replace(specification, format=of)
+                self._codecs[direction, has_name] = make(inner, part)
+        self._first = next(iter(self._codecs.values()))
+        self.wire_fallback = self._first.wire_fallback
+
+    def _chosen(self, frame: bytes, direction: Direction) -> tuple[Codec, Decoded]:
+        """Return the codec of a frame, and the decoded message."""
+        named, nameless = (self._codecs.get((direction, has_name)) for has_name in (True, False))
+        codec = named or nameless or self._first
+        decoded = codec.decode(frame, direction)
+        is_empty = any(each.severity == "note" for each in decoded.violations)
+        if decoded.row is None and named is not None and nameless is not None and not is_empty:
+            other = nameless.decode(frame, direction)
+            if other.valid:
+                return nameless, other
+        return codec, decoded
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        return self._chosen(frame, direction)[1]
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        return self._chosen(frame, direction)[0].truncated(frame, direction)
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        codec = self._codecs.get((direction, name != NAMELESS))
+        if codec is None:
+            raise ValueError(f"{direction} {name} is not known")
+        frame = codec.encode(name, direction, fields)
+        decoded = self.decode(frame, direction)
+        if decoded.row is None or decoded.row.name != name:
+            raise ValueError(f"{direction} {name} with these fields would be another message")
+        return frame
+
+    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return self._chosen(frame, direction)[0].rewrite(frame, direction, fields)
+
+    def patch(
+        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
+    ) -> bytes:
+        return self.inner_of(row)[0].patch(frame, row, before, fields)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        return self._chosen(frame, direction)[0].anatomy(frame, direction)
+
+    def start_of(self, frame: bytes) -> int:
+        return 0
+
+    def inner_of(self, row: MessageType) -> tuple[Codec, MessageType]:
+        return self._codecs[row.direction, row.name != NAMELESS], row
+
+    def resembles(self, frame: bytes, direction: Direction) -> bool:
+        named = self._codecs.get((direction, True))
+        return named is not None and named.resembles(frame, direction)
+
+    def wire_format(self) -> Mapping[str, Any] | None:
+        return self._first.wire_format()
