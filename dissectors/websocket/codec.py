@@ -22,6 +22,12 @@ from kiebitz.dissectors.websocket.frames import BINARY, TEXT, is_plain, plain_pa
 from kiebitz.dissectors.websocket.handshake import read_head
 
 _CONTROL_NAMES = frozenset(row.name for row in ROWS)
+_WIRE_LIMITS = (
+    "handshakes, pings and close frames are Wireshark's own",
+    "Wireshark reads WebSocket at the ports in the preferences of the protocol",
+)
+"""What Wireshark, whose own dissector reads WebSocket, shows otherwise, or needs."""
+
 _NAMES = {TEXT: "text", BINARY: "binary"}
 
 
@@ -31,6 +37,7 @@ class WebSocketCodec(CarriedCodec):
     def __init__(self, inner: Codec, opcode: int = TEXT) -> None:
         self.inner = inner
         self._opcode = opcode
+        self.wire_fallback = inner.wire_fallback
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         if not is_plain(frame):
@@ -76,6 +83,13 @@ class WebSocketCodec(CarriedCodec):
     @property
     def productions(self) -> tuple[str, ...]:
         return self.inner.productions
+
+    def wire_format(self) -> Mapping[str, Any] | None:
+        inner = self.inner.wire_format()
+        if inner is None:
+            return None
+        limits = (*inner.get("limits", ()), *_WIRE_LIMITS)
+        return {**inner, "table": "ws.port", "limits": limits}
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         return is_message(frame) and self.inner.resembles(plain_payload(frame)[1], direction)

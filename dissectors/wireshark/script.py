@@ -23,6 +23,10 @@ _HEADER = """\
 """
 
 
+_HEAD = ("framing", "runtime", "limits", "table")
+"""Keys of a description that are not about the format."""
+
+
 class NotExpressible(KiebitzError):
     """A protocol has no declarative description."""
 
@@ -50,15 +54,11 @@ class _Generator:
         codec = self._dissector.codec
         described = codec.wire_format()
         protocol = self._grammar.protocol
-        if self._dissector.encapsulation is not None:
-            raise NotExpressible(
-                f"{protocol} is carried by WebSocket, for which no dissector can be written yet"
-            )
         if described is None:
             raise NotExpressible(
                 f"the codec of {protocol} has no declarative description: give it wire_format and wire_row"
             )
-        form = {key: value for key, value in described.items() if key not in ("framing", "runtime", "limits")}
+        form = {key: value for key, value in described.items() if key not in _HEAD}
         for limit in described.get("limits", ()):
             self._limits[limit] = None
         framing = described.get("framing") or self._framing()
@@ -66,6 +66,7 @@ class _Generator:
             "protocol": protocol,
             "title": self._grammar.title,
             "transport": self._dissector.transport,
+            "table": described.get("table"),
             "ports": ",".join(map(str, sorted(self._dissector.default_ports))),
             "framing": framing,
             "format": form,

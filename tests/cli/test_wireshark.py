@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
+from drafted_protocols import SOCKET_FILE, WIRES, Game
 from file_formats import COUNTED, COUNTED_FRAMES, PAIRS, USUAL, messages, protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import a_few, times
-from websocket_dice import write_file
 from wireshark_comparison import Talk, compare, script_of, tshark, write_capture, write_conversations
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction
@@ -218,14 +218,21 @@ def test_a_protocol_file_is_a_dissector(tmp_path: Path) -> None:
     assert (found.messages, found.differences) == (210, [])
 
 
-@pytest.mark.usefixtures("protocol_files_forgotten")
-def test_websocket_is_refused(tmp_path: Path) -> None:
-    done = kiebitz("protocols", "wsdice", "-P", write_file(tmp_path), "-T", "lua")
-    assert done.status != 0
-    assert "wsdice is carried by WebSocket, for which no dissector can be written yet" in done.err
+@pytest.mark.parametrize("kind", a_few(["plain", "fragments", "deflated"], ["deflated"]))
+def test_messages_in_websocket(kind: str, tmp_path: Path) -> None:
+    wire = next(wire for wire in WIRES if wire.name == "socket")._replace(websocket=kind)
+    talks = [
+        Talk([(piece.direction, piece.data) for piece in conversation.pieces])
+        for conversation in Game(wire, games=1).conversations()
+    ]
+    write_conversations(tmp_path / "game.pcap", "tcp", 4740, talks)
+    (tmp_path / "game.toml").write_text(SOCKET_FILE)
+    found = compare(tmp_path / "game.pcap", "socketgame", tmp_path, "-P", str(tmp_path / "game.toml"))
+    assert found.messages > 300
+    assert found.differences == []
 
 
-FRAMED = [(framing, of) for framing, of in PAIRS if framing not in ("websocket", "send")]
+FRAMED = [(framing, of) for framing, of in PAIRS if framing != "send"]
 
 
 @pytest.mark.full
@@ -245,9 +252,13 @@ def test_every_framing_and_format_is_covered(framing: str, of: str, tmp_path: Pa
         for direction, frame in sent
     ]
     sent += [frame for frame in faulty if frame not in sent]
+    number, carrier = len(sent), dissector.encapsulation
+    if carrier is not None:
+        sent = [(direction, carrier.wrap(frame, direction)) for direction, frame in sent]
+        sent = [*((direction, carrier.opening(direction)) for direction in DIRECTIONS), *sent]
     write_capture(capture, dissector.transport, 4710, sent)
     found = compare(capture, "small", tmp_path, "-P", str(tmp_path / "small.toml"))
-    assert (found.messages, found.differences) == (len(sent), [])
+    assert (found.messages, found.differences) == (number, [])
 
 
 @pytest.mark.full

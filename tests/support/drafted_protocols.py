@@ -322,6 +322,34 @@ WIRES: Sequence[Wire] = (
 )
 
 
+SOCKET_FILE = """
+protocol = "socketgame"
+framing = "websocket"
+name = "type"
+fields = "data"
+
+[messages]
+join = "c: name=player color=red|blue|green|yellow"
+welcome = "s: id=id version=text < join"
+joined = "s*: id=id name=player color=red|blue|green|yellow"
+ready = "c:"
+started = "s*: game=integer rounds=integer"
+turn = "s*: id=id"
+roll = "c:"
+rolled = "s: pips=1..6 < roll"
+moved = "s*: id=id pips=1..6 square=integer"
+chat = "c: text=text"
+said = "s*: id=id text=text"
+error = "s: code=integer text=text"
+ping = "s~:"
+pong = "c~:"
+won = "s*: id=id name=player"
+quit = "c:"
+bye = "s:"
+"""
+"""The protocol of the wire `socket`, as a file."""
+
+
 def merged(conversations: Sequence[Conversation]) -> list[Conversation]:
     """Return the same bytes in other pieces: two that follow at once come in one, and long ones in two."""
     found: list[Conversation] = []

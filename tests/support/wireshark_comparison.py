@@ -74,7 +74,9 @@ def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Compar
     assert done.status == 0, done.err
     rows = done.json
     checked = kiebitz("check", str(capture), *options, "--json")
-    grammar = _dissector(protocol, options).grammar
+    dissector = _dissector(protocol, options)
+    grammar = dissector.grammar
+    is_carried = dissector.encapsulation is not None
     rules = {rule.code for rule in grammar.rules.values()}
     wrong = {
         row["message"]
@@ -92,12 +94,16 @@ def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Compar
         if not row["length"]:
             # An empty datagram reaches no dissector in Wireshark.
             continue
+        if is_carried and row["name"] in {each.name for each in grammar.transport_rows}:
+            continue
         servers.add((streams[row["stream"]]["transport"], row["server"].rpartition(":")[2]))
         ends = (row["client"], row["server"])
         key = ends if row["dir"] == "c2s" else ends[::-1]
         leaves = tuple(sorted(_leaves(protocol, texts, "", row["fields"])))
-        ours[key].append((row["name"], row["length"], row["id"] in wrong, leaves))
-    theirs = _theirs(capture, protocol, script, servers)
+        # The bytes that carry a message count in our length, and not in that of tshark.
+        length = 0 if is_carried else row["length"]
+        ours[key].append((row["name"], length, row["id"] in wrong, leaves))
+    theirs = _theirs(capture, protocol, script, servers, is_carried)
     found = Comparison(sum(map(len, ours.values())))
     for key in ours.keys() | theirs.keys():
         _compare_streams(found, key, ours[key], theirs[key])
@@ -118,9 +124,11 @@ def _compare_streams(found: Comparison, key: tuple[str, str], ours: list[Shown],
 
 
 def _theirs(
-    capture: Path, protocol: str, script: Path, servers: Collection[tuple[str, str]]
+    capture: Path, protocol: str, script: Path, servers: Collection[tuple[str, str]], is_carried: bool
 ) -> dict[tuple[str, str], list[Shown]]:
     decode_as = [word for kind, port in sorted(servers) for word in ("-d", f"{kind}.port=={port},{protocol}")]
+    if is_carried:
+        decode_as = ["-o", f"{protocol}.ports:{','.join(port for _, port in sorted(servers))}"]
     command = [tshark(), "-n", "-X", f"lua_script:{script}", "-r", str(capture), *decode_as, "-T", "pdml"]
     command += ["-Y", f"{protocol} && !icmp"]
     done = subprocess.run(command, capture_output=True, timeout=240, check=False)
@@ -144,7 +152,10 @@ def _theirs(
                 direction = _shown(each, f"{protocol}.message_direction")
                 # A packet with RST ends the other direction, too.
                 is_other = direction == ("s2c" if (transport, ends["dstport"]) in servers else "c2s")
-                shown[key[::-1] if is_other else key].append(_message(protocol, each))
+                message = _message(protocol, each)
+                shown[key[::-1] if is_other else key].append(
+                    (message[0], 0, *message[2:]) if is_carried else message
+                )
     return shown
 
 

@@ -413,7 +413,7 @@ function K.register(protocol)
     pinfo.cols.protocol = protocol.title
     pinfo.cols.info:clear()
     local direction = direction_of(protocol, pinfo)
-    if protocol.transport == "udp" then
+    if protocol.transport == "udp" or protocol.table then
       present(protocol, tvb, pinfo, tree, 1, tvb:captured_len() + 1, direction)
     else
       dissect_stream(protocol, tvb, pinfo, tree, direction)
@@ -428,11 +428,12 @@ function K.register(protocol)
   end
   if K.truncated[protocol.format.kind] then register_end(protocol) end
 
-  local tables = DissectorTable.get(protocol.transport .. ".port")
+  -- In a table of another dissector, such as ws.port, each call has a message.
+  local tables = DissectorTable.get(protocol.table or protocol.transport .. ".port")
   proto.prefs.ports = Pref.range("Server ports", protocol.ports, "Ports of the servers", 65535)
   local bound = protocol.ports
   if bound ~= "" then tables:add(bound, proto) end
-  tables:add_for_decode_as(proto)
+  if not protocol.table then tables:add_for_decode_as(proto) end
   function proto.prefs_changed()
     local wanted = tostring(proto.prefs.ports)
     if wanted ~= bound then

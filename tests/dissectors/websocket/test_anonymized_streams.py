@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from drafted_protocols import NAMES, WIRES, Game
+from drafted_protocols import NAMES, SOCKET_FILE, WIRES, Game
 
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
@@ -18,38 +18,13 @@ from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.websocket.frames import CLOSE, PING, write_frame
 
-FILE = """
-protocol = "socketgame"
-framing = "websocket"
-name = "type"
-fields = "data"
-
-[messages]
-join = "c: name=player color=red|blue|green|yellow"
-welcome = "s: id=id version=text < join"
-joined = "s*: id=id name=player color=red|blue|green|yellow"
-ready = "c:"
-started = "s*: game=integer rounds=integer"
-turn = "s*: id=id"
-roll = "c:"
-rolled = "s: pips=1..6 < roll"
-moved = "s*: id=id pips=1..6 square=integer"
-chat = "c: text=text"
-said = "s*: id=id text=text"
-error = "s: code=integer text=text"
-ping = "s~:"
-pong = "c~:"
-won = "s*: id=id name=player"
-quit = "c:"
-bye = "s:"
-"""
 KINDS = {wire.websocket: wire for wire in WIRES if wire.name in ("socket", "deflated")}
 TEXTS = ("well done", "lucky", "ida-laptop", "secret")
 
 
 @pytest.fixture
 def dissector() -> FileDissector:
-    return dissector_from(read_specification(FILE))
+    return dissector_from(read_specification(SOCKET_FILE))
 
 
 def _items(kind: str, sizes: random.Random, lost: int = 0) -> Iterator[Item]:
