@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from kiebitz.dissectors.game.running_game import RunningGame
 from kiebitz.dissectors.game.state import State, set_at
 from kiebitz.dissectors.grammar.grammar import MessageType, Rule, blame_of, to_json
 from kiebitz.dissectors.grammar.sentences import value_at
@@ -161,6 +162,41 @@ class GameContext:
         self._findings.games.append(game)
         if game.ended_ns is not None:
             self.games_on.pop(game.id, None)
+
+    # The parts of running games.
+
+    def set_in_game(self, running: RunningGame, value: Any, *path: str) -> None:
+        """Set a value in a game's part of the state, or remove it if None; a game that has left has none."""
+        if not running.has_left:
+            self.set_part(running.place, running.state, path, value)
+
+    def mark_known(self, running: RunningGame, *parts: str) -> None:
+        """Remove names from the list of what is unknown of a game."""
+        unknown = running.state.get("unknown", ())
+        if any(part in unknown for part in parts):
+            rest = [other for other in unknown if other not in parts]
+            self.set_in_game(running, rest or None, "unknown")
+
+    def mark_unknown(self, running: RunningGame, *parts: str) -> None:
+        """Add names to the list of what is unknown of a game."""
+        unknown = running.state.get("unknown", ())
+        more = [part for part in parts if part not in unknown]
+        if more:
+            self.set_in_game(running, [*unknown, *more], "unknown")
+
+    def end_game(self, running: RunningGame, ts_ns: int, result: dict[str, Any] | None = None) -> None:
+        """Report the end of a game; only the first end counts."""
+        if not running.ended:
+            running.ended = True
+            running.game.ended_ns = ts_ns
+            running.game.result = result
+            self.changed_game(running.game)
+
+    def remove_game(self, running: RunningGame) -> None:
+        """Remove a game's part from the state."""
+        if not running.has_left:
+            running.has_left = True
+            self.set_state(None, *running.place)
 
     def report_violation(
         self,

@@ -7,8 +7,8 @@ from typing import Any
 from kiebitz.dissectors.game.broadcast_dedup import EventLog, text_key
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 
 _OVERTAKEN_NS = 2_000_000_000
 """Longest delay of a copy: real servers send to each client in a thread of its own."""
@@ -21,30 +21,30 @@ class Chat:
         self._context = context
         self._log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
 
-    def received(self, message: Message, conversation: Conversation) -> None:
+    def received(self, message: Message, connection: ClientConnection) -> None:
         """Handle `CATS`: a message to this client, and perhaps to others."""
         scope: str = message.fields["messagetype"]
-        to = conversation.name if scope == "w" else None
+        to = connection.name if scope == "w" else None
         sender = label(message.fields["sender"])
-        self._emit(message, message.stream.id, conversation, scope, sender, to, message.fields["msg"])
+        self._emit(message, message.stream.id, connection, scope, sender, to, message.fields["msg"])
 
-    def confirmed(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def confirmed(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+CATC`: this client's message was sent, or has no such recipient."""
         fields = message.fields
         to = fields.get("whisperrecipient")
         if fields.get("nicknameexists", True):
-            sender = conversation.name if conversation.name is not None else "null"
+            sender = connection.name if connection.name is not None else "null"
             to = None if to is None else label(to)
             # A client that whispers to itself gets two copies on one stream: the message and its
             # confirmation.
             recipient = -message.stream.id
-            self._emit(message, recipient, conversation, fields["messagetype"], sender, to, fields["msg"])
+            self._emit(message, recipient, connection, fields["messagetype"], sender, to, fields["msg"])
 
     def _emit(
         self,
         message: Message,
         recipient: int,
-        conversation: Conversation,
+        connection: ClientConnection,
         scope: str,
         sender: str,
         to: str | None,
@@ -56,7 +56,7 @@ class Chat:
         data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
         if to is not None:
             data |= {"known_to": [sender, to], "others_see": {"text": None}}
-        game = conversation.game.game if scope == "l" and conversation.game is not None else None
+        game = connection.game.game if scope == "l" and connection.game is not None else None
         event = self._context.emit_of(message, "chat", sender, data, game)
         self._log.add(recipient, key, event)
 

@@ -1,18 +1,17 @@
-"""The context of the table and of its parts: conversations, players, lobbies with their players, and games.
+"""The context of the table and of its parts: connections, players, lobbies with their players, and games.
 
 The parts handle the messages: `lobby.py`, `chat.py`, `deals.py`, `moves.py`, `status.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from kiebitz.dissectors.game.broadcast_dedup import EventLog
+from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext
-from kiebitz.dissectors.model import Findings, Ids, Stream, TableInfo
-from kiebitz.dissectors.protocols.okey.conversation import Conversation
+from kiebitz.dissectors.model import Findings, Ids, TableInfo
+from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
@@ -48,25 +47,16 @@ class OkeyContext(GameContext):
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
         self.log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
-        self.conversations: dict[int, Conversation] = {}
+        self.connections = Connections(ClientConnection)
         self.lobbies: dict[int | None, LobbyRoom] = {}
         self.others: set[int] = set()
         """Lobbies known only from lists."""
         self.announces_seats = False
         """True if the server announces seats, and sends messages about a lobby to that lobby only."""
 
-    def conversation(self, stream: Stream) -> Conversation:
-        """Return the conversation on a stream."""
-        known = self.conversations.get(stream.id)
-        if known is None:
-            known = self.conversations[stream.id] = Conversation(stream)
-        return known
-
-    def named(self, name: str | None) -> Conversation | None:
-        """Return the conversation of a player."""
-        return next(
-            (conversation for conversation in self.conversations.values() if conversation.name == name), None
-        )
+    def named(self, name: str | None) -> ClientConnection | None:
+        """Return the connection of a player."""
+        return next((connection for connection in self.connections.values() if connection.name == name), None)
 
     def lobby(self, number: int | None) -> LobbyRoom:
         """Return a lobby, created if unknown; None is that of games whose beginning was not captured."""
@@ -94,22 +84,22 @@ class OkeyContext(GameContext):
         else:
             self.set_state(None, "lobbies", number)
 
-    def enter(self, conversation: Conversation, room: LobbyRoom, ts_ns: int) -> None:
+    def enter(self, connection: ClientConnection, room: LobbyRoom, ts_ns: int) -> None:
         """Move a client to a lobby."""
-        before = self.lobbies.get(conversation.lobby)
-        conversation.lobby = room.number
-        self.put_player(conversation)
+        before = self.lobbies.get(connection.lobby)
+        connection.lobby = room.number
+        self.put_player(connection)
         if before is not None and before is not room:
-            self.vacate(before, conversation.name)
+            self.vacate(before, connection.name)
             self.close_if_empty(before, ts_ns)
 
-    def put_player(self, conversation: Conversation) -> None:
+    def put_player(self, connection: ClientConnection) -> None:
         """Set a player and their lobby in the state."""
-        if conversation.name is not None:
+        if connection.name is not None:
             self.set_state(
-                {} if conversation.lobby is None else {"lobby": conversation.lobby},
+                {} if connection.lobby is None else {"lobby": connection.lobby},
                 "players",
-                conversation.name,
+                connection.name,
             )
 
     def vacate(self, room: LobbyRoom, name: str | None) -> None:
@@ -120,33 +110,29 @@ class OkeyContext(GameContext):
             self.put_lobby(room)
 
     def close_if_empty(self, room: LobbyRoom, ts_ns: int) -> None:
-        """Drop a lobby without conversations, and its games."""
+        """Drop a lobby without connections, and its games."""
         if any(
-            conversation.lobby == room.number and (room.number is not None or conversation.game is not None)
-            for conversation in self.conversations.values()
+            connection.lobby == room.number and (room.number is not None or connection.game is not None)
+            for connection in self.connections.values()
         ):
             return
         for game in room.games:
-            self.end(game, ts_ns)
-            self.leave_state(game)
+            self.end_game(game, ts_ns)
+            self.remove_game(game)
         self.lobbies.pop(room.number, None)
         if room.number is not None:
             self.set_state(None, "lobbies", str(room.number))
 
     # Games.
 
-    def set_in_game(self, game: OkeyGame, value: Any, *path: str) -> None:
-        """Change a game's part of the state, unless it was removed."""
-        if not game.gone:
-            self.set_state(value, "games", str(game.game.id), *path)
-
     def begin(self, room: LobbyRoom, ts_ns: int, deal: bool) -> OkeyGame:
         """Begin a game in a lobby, with a `deal` or known only from its middle; the previous one is over."""
         label = f"lobby {room.number}" if room.number is not None else "a lobby"
-        game = OkeyGame(self.open_game(label, ts_ns))
+        opened = self.open_game(label, ts_ns)
+        game = OkeyGame(opened, *self.part_of(opened))
         for before in room.games:
-            self.end(before, ts_ns)
-            self.leave_state(before)
+            self.end_game(before, ts_ns)
+            self.remove_game(before)
         # The deals of a race are kept together for a moment.
         room.games = [*(each for each in room.games if ts_ns - each.game.started_ns < RACE_NS), game][
             -_DEALS:
@@ -184,32 +170,18 @@ class OkeyContext(GameContext):
         """
         self.set_in_game(game, count, "seats", str(seat), "tiles")
 
-    def doubt(self, conversation: Conversation) -> None:
+    def doubt(self, connection: ClientConnection) -> None:
         """Mark a client's knowledge and tiles as unknown, as a message from the server was not readable."""
-        conversation.doubt()
-        if conversation.game is not None and conversation.seat is not None:
-            place = conversation.game.places[conversation.seat]
+        connection.doubt()
+        if connection.game is not None and connection.seat is not None:
+            place = connection.game.places[connection.seat]
             place.deck = place.count = None
-            self.put_deck(conversation.game, conversation.seat)
+            self.put_deck(connection.game, connection.seat)
             self.set_in_game(
-                conversation.game, None, "private", self.who(conversation.game, conversation.seat), "drawn"
+                connection.game, None, "private", self.who(connection.game, connection.seat), "drawn"
             )
-            self.set_in_game(conversation.game, ["decks"], "unknown")
+            self.set_in_game(connection.game, ["decks"], "unknown")
 
     def who(self, game: OkeyGame, seat: int) -> str:
         """Return a player's key in the state."""
         return game.places[seat].name or f"seat {seat}"
-
-    def end(self, game: OkeyGame, ts_ns: int, result: dict[str, Any] | None = None) -> None:
-        """End a game; only the first end counts."""
-        if not game.ended:
-            game.ended = True
-            game.game.ended_ns = ts_ns
-            game.game.result = result
-            self.changed_game(game.game)
-
-    def leave_state(self, game: OkeyGame) -> None:
-        """Remove a finished game from the state."""
-        if not game.gone:
-            self.set_state(None, "games", str(game.game.id))
-            game.gone = True

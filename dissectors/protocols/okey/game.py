@@ -6,7 +6,8 @@ from collections import Counter
 
 import msgspec
 
-from kiebitz.dissectors.model import Event, Game
+from kiebitz.dissectors.game.running_game import RunningGame
+from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.okey.tiles import OF_EACH, SEATS, Slots, counted
 
 
@@ -39,13 +40,12 @@ def four_places() -> list[Place]:
     return [Place() for _ in range(SEATS)]
 
 
-class OkeyGame(msgspec.Struct, eq=False):
+class OkeyGame(RunningGame, eq=False):
     """A game; unknown values are None.
 
     `alone` is True if no other deal was made in its lobby at the same time, as happens with real servers.
     """
 
-    game: Game
     places: list[Place] = msgspec.field(default_factory=four_places)
     exchange: Slots | None = None
     main_draws: int | None = None
@@ -60,9 +60,6 @@ class OkeyGame(msgspec.Struct, eq=False):
     latest_put: Event | None = None
     alone: bool = True
     cheated: bool = False
-    ended: bool = False
-    gone: bool = False
-    """True if it is no longer part of the state."""
     status: Event | None = None
     """The latest event about the exchange stacks."""
     status_stream: int | None = None

@@ -6,8 +6,8 @@ from typing import Any
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.context import LobbyRoom, OkeyContext
-from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 
 
@@ -17,114 +17,114 @@ class Lobbies:
     def __init__(self, context: OkeyContext) -> None:
         self._context = context
 
-    def logged_in(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def logged_in(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle the server's reply to a login."""
-        if conversation.name is not None:
+        if connection.name is not None:
             # A second login only changes the name.
-            self.renamed(message, conversation, request)
+            self.renamed(message, connection, request)
             return
-        conversation.name = label(message.fields["actualname"])
-        self._context.put_player(conversation)
-        self._context.emit_of(message, "logged_in", conversation.name, {"name": conversation.name}, None)
+        connection.name = label(message.fields["actualname"])
+        self._context.put_player(connection)
+        self._context.emit_of(message, "logged_in", connection.name, {"name": connection.name}, None)
 
-    def renamed(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def renamed(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle a player's change of name."""
-        before, conversation.name = conversation.name, label(message.fields["actualname"])
+        before, connection.name = connection.name, label(message.fields["actualname"])
         if before is not None:
             self._context.set_state(None, "players", before)
-        self._context.put_player(conversation)
-        room = self._context.lobbies.get(conversation.lobby) if conversation.lobby is not None else None
+        self._context.put_player(connection)
+        room = self._context.lobbies.get(connection.lobby) if connection.lobby is not None else None
         if room is not None and before is not None:
-            room.places = [conversation.name if name == before else name for name in room.places]
-            room.ready = [conversation.name if name == before else name for name in room.ready]
+            room.places = [connection.name if name == before else name for name in room.places]
+            room.ready = [connection.name if name == before else name for name in room.ready]
             self._context.put_lobby(room)
-        if conversation.game is not None and conversation.seat is not None:
-            self._context.put_place(conversation.game, conversation.seat, conversation.name)
-        data = {"name": conversation.name, "before": before}
-        self._context.emit_of(message, "renamed", conversation.name, data, None)
+        if connection.game is not None and connection.seat is not None:
+            self._context.put_place(connection.game, connection.seat, connection.name)
+        data = {"name": connection.name, "before": before}
+        self._context.emit_of(message, "renamed", connection.name, data, None)
 
-    def joined(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def joined(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+JLOB`; the request has the lobby."""
         if not message.fields["joinsuccessful"] or request is None:
             return
         number: int = request.fields["n"]
         room = self._context.lobby(number)
-        self._context.enter(conversation, room, message.ts_ns)
-        self._seat(room, conversation.name)
+        self._context.enter(connection, room, message.ts_ns)
+        self._seat(room, connection.name)
         self._context.put_lobby(room)
-        key = ("joined", number, conversation.name)
+        key = ("joined", number, connection.name)
         if self._context.log.is_copy(message, key):
-            conversation.joined = message.event_id
+            connection.joined = message.event_id
             return
-        data = {"name": conversation.name, "lobby": number}
-        event = self._context.emit_of(message, "joined_lobby", conversation.name, data, None)
+        data = {"name": connection.name, "lobby": number}
+        event = self._context.emit_of(message, "joined_lobby", connection.name, data, None)
         self._context.log.add(message.stream.id, key, event)
-        conversation.joined = event.id
+        connection.joined = event.id
 
     def _seat(self, room: LobbyRoom, name: str | None) -> None:
         """Give a new player the first free place."""
         if name is not None and name not in room.places and None in room.places:
             room.places[room.places.index(None)] = name
 
-    def player_joins(self, message: Message, conversation: Conversation) -> None:
+    def player_joins(self, message: Message, connection: ClientConnection) -> None:
         """Handle `JOND`, sent to all in the lobby, including the new player."""
         context = self._context
         context.announces_seats = True
         name = label(message.fields["name"])
-        if name == conversation.name and conversation.joined is not None:
-            message.event_id, conversation.joined = conversation.joined, None
+        if name == connection.name and connection.joined is not None:
+            message.event_id, connection.joined = connection.joined, None
             return
-        key = ("joined", conversation.lobby, name)
+        key = ("joined", connection.lobby, name)
         if context.log.is_copy(message, key):
             return
-        room = context.lobbies.get(conversation.lobby)
+        room = context.lobbies.get(connection.lobby)
         if room is not None:
             self._seat(room, name)
             context.put_lobby(room)
         event = context.emit_of(
-            message, "joined_lobby", name, {"name": name, "lobby": conversation.lobby}, None
+            message, "joined_lobby", name, {"name": name, "lobby": connection.lobby}, None
         )
         context.log.add(message.stream.id, key, event)
 
-    def left_lobby(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def left_lobby(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+LLOB`."""
-        if message.fields["left"] and conversation.lobby is not None:
-            self.leave_server(message, conversation, "LLOB", message.ts_ns)
+        if message.fields["left"] and connection.lobby is not None:
+            self.leave_server(message, connection, "LLOB", message.ts_ns)
 
-    def logged_out(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def logged_out(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle the server's reply to a logout."""
-        self.leave_server(message, conversation, "LOGO", message.ts_ns)
+        self.leave_server(message, connection, "LOGO", message.ts_ns)
 
-    def player_leaves(self, message: Message, conversation: Conversation) -> None:
+    def player_leaves(self, message: Message, connection: ClientConnection) -> None:
         """Handle `LEFT`, sent to the others in the lobby."""
         context = self._context
         context.announces_seats = True
         name = label(message.fields["name"])
-        key = ("left", conversation.lobby, name)
+        key = ("left", connection.lobby, name)
         if context.log.is_copy(message, key):
             return
-        room = context.lobbies.get(conversation.lobby)
+        room = context.lobbies.get(connection.lobby)
         if room is not None:
             context.vacate(room, name)
-        data = {"name": name, "lobby": conversation.lobby, "reason": "LEFT"}
+        data = {"name": name, "lobby": connection.lobby, "reason": "LEFT"}
         event = context.emit_of(message, "left", name, data, None)
         context.log.add(message.stream.id, key, event)
 
     def leave_server(
-        self, message: Message | None, conversation: Conversation, reason: str, ts_ns: int
+        self, message: Message | None, connection: ClientConnection, reason: str, ts_ns: int
     ) -> None:
         """Handle a client that leaves its lobby, or the server."""
         context = self._context
-        if conversation.left:
+        if connection.left:
             return
-        number, name = conversation.lobby, conversation.name
-        conversation.left = reason != "LLOB"
-        conversation.lobby = conversation.game = conversation.seat = conversation.turn = None
+        number, name = connection.lobby, connection.name
+        connection.left = reason != "LLOB"
+        connection.lobby = connection.game = connection.seat = connection.turn = None
         room = context.lobbies.get(number)
-        if conversation.left and name is not None and context.named(name) in (conversation, None):
+        if connection.left and name is not None and context.named(name) in (connection, None):
             context.set_state(None, "players", name)
         else:
-            self._context.put_player(conversation)
+            self._context.put_player(connection)
         key = ("left", number, name)
         if room is not None:
             context.vacate(room, name)
@@ -139,14 +139,14 @@ class Lobbies:
             event = context.emit_of(message, "left", name, data, None)
         else:
             event = context.emit("left", ts_ns, name, data, None)
-        context.log.add(conversation.stream.id, key, event)
+        context.log.add(connection.stream.id, key, event)
 
-    def places(self, message: Message, conversation: Conversation, request: Request | None = None) -> None:
+    def places(self, message: Message, connection: ClientConnection, request: Request | None = None) -> None:
         """Handle `NAMS` and `+RNAM`: the players by index."""
         context = self._context
         context.announces_seats = True
         names = [label(name) if name is not None else None for name in message.fields["playerlist"]]
-        self._sit_down(context.lobby(conversation.lobby), (names + [None] * SEATS)[:SEATS])
+        self._sit_down(context.lobby(connection.lobby), (names + [None] * SEATS)[:SEATS])
 
     def _sit_down(self, room: LobbyRoom, names: list[str | None]) -> None:
         context = self._context
@@ -157,7 +157,7 @@ class Lobbies:
             for seat, name in enumerate(names):
                 context.put_place(room.game, seat, name)
 
-    def lobbies(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def lobbies(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+LLPL`: the players of each lobby."""
         for told in message.fields["lobbieswithplayerlist"]:
             number: int = told["lobby"]
@@ -169,18 +169,18 @@ class Lobbies:
             if len(names) <= SEATS:
                 self._sit_down(room, names + [None] * (SEATS - len(names)))
 
-    def games(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def games(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+LGAM`: the list of lobbies."""
         for told in message.fields["games"]:
             self._context.add_other(told["lobby"])
 
-    def ready(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def ready(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+REDY`; outside a lobby the server closes the connection after it."""
-        room = self._context.lobbies.get(conversation.lobby) if conversation.lobby is not None else None
+        room = self._context.lobbies.get(connection.lobby) if connection.lobby is not None else None
         if room is None:
             return
-        if conversation.name is not None and conversation.name not in room.ready:
-            room.ready.append(conversation.name)
+        if connection.name is not None and connection.name not in room.ready:
+            room.ready.append(connection.name)
             self._context.put_lobby(room)
-        data: dict[str, Any] = {"name": conversation.name, "lobby": conversation.lobby}
-        self._context.emit_of(message, "ready", conversation.name, data, None)
+        data: dict[str, Any] = {"name": connection.name, "lobby": connection.lobby}
+        self._context.emit_of(message, "ready", connection.name, data, None)

@@ -11,9 +11,9 @@ from typing import Any
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Event, Message
+from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.codec import CODEC
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
 from kiebitz.dissectors.protocols.okey.objections import Objection, against_put, objection
 from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
@@ -26,21 +26,21 @@ class Moves:
         self._context = context
 
     def check_request(
-        self, message: Message, row: MessageType, conversation: Conversation, frame: bytes
+        self, message: Message, row: MessageType, connection: ClientConnection, frame: bytes
     ) -> bool:
         """Return True if a client may send this request now; report the violation if not."""
         if self._context.is_unfinished(message.stream, "s2c"):
             # The server may be sending what allows it.
             return True
-        found = objection(conversation, message)
+        found = objection(connection, message)
         if (
             found is None
             and message.name == "PUTT"
-            and conversation.game is not None
-            and conversation.seat is not None
+            and connection.game is not None
+            and connection.seat is not None
         ):
             fields = message.fields
-            place = conversation.game.places[conversation.seat]
+            place = connection.game.places[connection.seat]
             found = against_put(place, fields["tile"], fields["deck"])
         if found is not None:
             self._object(message, row, found, frame)
@@ -53,10 +53,10 @@ class Moves:
             at = CODEC.place_at(frame, row, *path)
         self._context.report_violation(message, found.key, at=at, clause=row.clause, **found.values)
 
-    def drew(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def drew(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+DRAW`, without a tile if it is refused or the stack is empty."""
         tile: str | None = message.fields["tile"]
-        context, game = self._context, conversation.game
+        context, game = self._context, connection.game
         if game is None or tile is None:
             if game is not None:
                 message.game_id = game.game.id
@@ -68,10 +68,10 @@ class Moves:
                 # Statuses that contradict each other have shown another tile.
                 game.places[shown.data["seat"]].certain = False
             return
-        seat = conversation.seat if conversation.seat is not None else game.turn
+        seat = connection.seat if connection.seat is not None else game.turn
         if seat is None:
             return
-        self._sit_down(conversation, game, seat)
+        self._sit_down(connection, game, seat)
         place = game.places[seat]
         if game.draw is not None and game.turn == seat:
             # A STAT has reported it already.
@@ -84,7 +84,7 @@ class Moves:
         self._check_top(message, game, seat, stack, tile)
         event = self.draws(message, game, seat, stack, tile)
         message.event_id, message.game_id = event.id, event.game_id
-        conversation.turn = seat
+        connection.turn = seat
 
     def _check_top(self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str) -> None:
         """Check that a tile drawn from an exchange stack was on its top."""
@@ -127,36 +127,36 @@ class Moves:
         game.draw = context.emit("drew", message.ts_ns, place.name, data, game.game)
         return game.draw
 
-    def put(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def put(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+PUTT`: the tile is put, or refused; the player may have won."""
-        game, fields = conversation.game, message.fields
+        game, fields = connection.game, message.fields
         if game is None:
             return
         message.game_id = game.game.id
-        shown = self._shown_put(game, conversation.seat, request)
-        seat = shown.data["seat"] if shown is not None else conversation.seat
+        shown = self._shown_put(game, connection.seat, request)
+        seat = shown.data["seat"] if shown is not None else connection.seat
         seat = seat if seat is not None else game.turn
         if seat is None:
             return
-        self._sit_down(conversation, game, seat)
+        self._sit_down(connection, game, seat)
         if request is not None and request.event_id is not None:
             message.event_id = request.event_id
         elif shown is not None:
             message.event_id = shown.id
         else:
-            event = self._puts(message, conversation, game, seat, request, fields["valid"])
+            event = self._puts(message, connection, game, seat, request, fields["valid"])
             message.event_id = event.id
         if fields["won"]:
             self._check_win(message, game, seat)
             if game.ending is None:
                 self.wins(message, game, game.places[seat].name)
 
-    def _sit_down(self, conversation: Conversation, game: OkeyGame, seat: int) -> None:
+    def _sit_down(self, connection: ClientConnection, game: OkeyGame, seat: int) -> None:
         """Infer the seat of a client, known only from the middle of a game, by its moves."""
-        if conversation.seat is None:
-            conversation.seat = seat
-            game.places[seat].stream_id = conversation.stream.id
-            self._context.put_place(game, seat, conversation.name)
+        if connection.seat is None:
+            connection.seat = seat
+            game.places[seat].stream_id = connection.stream.id
+            self._context.put_place(game, seat, connection.name)
 
     def _shown_put(self, game: OkeyGame, seat: int | None, request: Request | None) -> Event | None:
         """Return the put of a response if a STAT has reported it already, without the request."""
@@ -167,17 +167,17 @@ class Moves:
             return None
         return latest if seat in (None, latest.data["seat"]) else None
 
-    def settle_put(self, message: Message, conversation: Conversation, request: Request) -> None:
+    def settle_put(self, message: Message, connection: ClientConnection, request: Request) -> None:
         """Emit the put that a client has requested, as another client's message shows that it is done."""
-        if request.event_id is None and conversation.game is not None and conversation.seat is not None:
+        if request.event_id is None and connection.game is not None and connection.seat is not None:
             request.event_id = self._puts(
-                message, conversation, conversation.game, conversation.seat, request, True
+                message, connection, connection.game, connection.seat, request, True
             ).id
 
     def _puts(
         self,
         message: Message,
-        conversation: Conversation,
+        connection: ClientConnection,
         game: OkeyGame,
         seat: int,
         request: Request | None,
@@ -226,30 +226,30 @@ class Moves:
     def wins(self, message: Message, game: OkeyGame, name: str | None) -> None:
         """End a game with a winner."""
         self._context.set_in_game(game, name, "winner")
-        self._context.end(game, message.ts_ns, {"winner": name})
+        self._context.end_game(game, message.ts_ns, {"winner": name})
         game.ending = self._context.emit("won", message.ts_ns, name, {"name": name}, game.game)
         if message.event_id is None:
             message.event_id, message.game_id = game.ending.id, game.game.id
 
-    def cheated(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def cheated(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+WINC`: the deck is replaced."""
-        game = conversation.game
-        if game is None or conversation.seat is None:
+        game = connection.game
+        if game is None or connection.seat is None:
             return
-        place = game.places[conversation.seat]
+        place = game.places[connection.seat]
         game.cheated = True
         place.deck, place.count, place.certain = (
             message.fields["deck"],
             len(tiles(message.fields["deck"])),
             True,
         )
-        self._context.put_deck(game, conversation.seat)
-        self._context.put_count(game, conversation.seat, place.count)
+        self._context.put_deck(game, connection.seat)
+        self._context.put_count(game, connection.seat, place.count)
         data = {
-            "seat": conversation.seat,
-            "name": conversation.name,
+            "seat": connection.seat,
+            "name": connection.name,
             "deck": tiles(place.deck or ()),
-            "known_to": [conversation.name],
+            "known_to": [connection.name],
             "others_see": {"deck": None},
         }
-        self._context.emit_of(message, "cheated", conversation.name, data, game.game)
+        self._context.emit_of(message, "cheated", connection.name, data, game.game)

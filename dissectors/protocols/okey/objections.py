@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.conversation import Conversation
+from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.okey.game import OkeyGame, Place
 from kiebitz.dissectors.protocols.okey.tiles import DECK, OF_EACH, counted, is_joker, kind, tiles
 
@@ -34,16 +34,16 @@ class Objection(msgspec.Struct, frozen=True):
     part: int | None = None
 
 
-def objection(conversation: Conversation, request: Message) -> Objection | None:
+def objection(connection: ClientConnection, request: Message) -> Objection | None:
     """Return the objection to a request now, regardless of its tiles, or None."""
     name = request.name
-    if conversation.certain and conversation.lobby is None and request.fields.get("messagetype") == "l":
+    if connection.certain and connection.lobby is None and request.fields.get("messagetype") == "l":
         return Objection("outside-lobby/chat")
     if name not in _NEEDS_LOBBY:
         return None
-    game = conversation.game
-    if conversation.certain:
-        if conversation.lobby is None:
+    game = connection.game
+    if connection.certain:
+        if connection.lobby is None:
             return Objection("outside-lobby", {"name": name})
         if name not in _NEEDS_GAME:
             return None
@@ -51,22 +51,22 @@ def objection(conversation: Conversation, request: Message) -> Objection | None:
             return Objection("no-game", {"name": name})
         if game.ending is not None:
             return Objection("after-end", {"name": name})
-    if game is None or game.ended or not conversation.certain_in_game:
+    if game is None or game.ended or not connection.certain_in_game:
         return None
-    return _against_move(conversation, game, name)
+    return _against_move(connection, game, name)
 
 
-def _against_move(conversation: Conversation, game: OkeyGame, name: str) -> Objection | None:
+def _against_move(connection: ClientConnection, game: OkeyGame, name: str) -> Objection | None:
     """Return the objection to a draw or a put now: servers check the turn first, then the tiles."""
-    if name not in ("DRAW", "PUTT") or conversation.seat is None:
+    if name not in ("DRAW", "PUTT") or connection.seat is None:
         return None
-    place = game.places[conversation.seat]
+    place = game.places[connection.seat]
     count = place.count
-    if conversation.turn is None:
+    if connection.turn is None:
         if name == "PUTT" and count == DECK and place.certain:
             return Objection("must-draw/turn", {"count": count})
         return None
-    if conversation.turn != conversation.seat:
+    if connection.turn != connection.seat:
         return Objection("not-your-turn", {"name": name})
     if name == "DRAW" and count == DECK + 1:
         return Objection("must-put", {"count": count})

@@ -1,7 +1,7 @@
 """`STAT`: the exchange stacks and the turn, sent to all after each draw and put.
 
 Consecutive ones also show who has drawn from which stack and which tile was put, so a game can be followed
-from one conversation. The specification's server sends it to all clients of all lobbies, without naming the
+from one connection. The specification's server sends it to all clients of all lobbies, without naming the
 lobby: it is this lobby's if it follows from the state of this game. A status that follows from no game
 belongs to a lobby without captured clients, and is only remembered.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Literal
 
 from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.game import OkeyGame
 from kiebitz.dissectors.protocols.okey.moves import Moves
 from kiebitz.dissectors.protocols.okey.tiles import DECK, SEATS, Slots
@@ -32,11 +32,11 @@ class Status:
         self._elsewhere: list[tuple[Slots, int]] = []
         """The latest statuses of lobbies without captured clients."""
 
-    def pushed(self, message: Message, conversation: Conversation) -> None:
+    def pushed(self, message: Message, connection: ClientConnection) -> None:
         """Handle `STAT`."""
         stacks: Slots = message.fields["exchangestacks"]
         turn: int = message.fields["currentplayeridx"]
-        own = self._own(message, conversation)
+        own = self._own(message, connection)
         unplaced = self._context.lobbies.get(None)
         others = [
             room.game
@@ -51,22 +51,22 @@ class Status:
             if self._is_of(message, game, stacks, turn):
                 if game is own:
                     # With statuses of several lobbies, another player's turn is not certain.
-                    conversation.turn = turn if turn == conversation.seat or not self._elsewhere else None
+                    connection.turn = turn if turn == connection.seat or not self._elsewhere else None
                 elif unplaced is not None and unplaced.game in (own, game):
                     # It may be the same game.
-                    conversation.turn = None
+                    connection.turn = None
                 return
-        if own is None or own not in games or self._may_be_elsewhere(conversation, own, stacks, turn):
-            conversation.turn = None
+        if own is None or own not in games or self._may_be_elsewhere(connection, own, stacks, turn):
+            connection.turn = None
             if not self._continues_elsewhere(stacks, turn):
                 self._elsewhere = [*self._elsewhere, (stacks, turn)][-_MAX_ELSEWHERE:]
             return
-        conversation.turn = turn
+        connection.turn = turn
         self._emit(message, own, stacks, turn)
 
-    def requested(self, message: Message, conversation: Conversation, request: Request | None) -> None:
+    def requested(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+RSTA`: sent on request, so it is about this client's game."""
-        own = self._own(message, conversation)
+        own = self._own(message, connection)
         if own is None:
             return
         message.game_id = own.game.id
@@ -76,21 +76,21 @@ class Status:
         ):
             message.event_id = own.status.id
 
-    def _own(self, message: Message, conversation: Conversation) -> OkeyGame | None:
+    def _own(self, message: Message, connection: ClientConnection) -> OkeyGame | None:
         """Return a client's game; one first seen in its middle is created."""
         if (
-            conversation.game is None
-            and not conversation.certain
-            and conversation.lobby is None
-            and conversation.name is None
+            connection.game is None
+            and not connection.certain
+            and connection.lobby is None
+            and connection.name is None
         ):
             room = self._context.lobby(None)
-            conversation.game = room.game or self._context.begin(room, message.ts_ns, False)
-        coming = conversation.requests.first("JLOB")
-        if conversation.game is None and coming is not None and coming.valid:
+            connection.game = room.game or self._context.begin(room, message.ts_ns, False)
+        coming = connection.requests.first("JLOB")
+        if connection.game is None and coming is not None and coming.valid:
             entered = self._context.lobbies.get(coming.fields["n"])
             return entered.game if entered is not None else None
-        return conversation.game
+        return connection.game
 
     def _is_of(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> bool:
         """Return True if a status belongs to this game, as a copy or a new one."""
@@ -114,53 +114,51 @@ class Status:
         seat = game.turn
         assert seat is not None
         place = game.places[seat]
-        conversation = (
-            self._context.conversations.get(place.stream_id) if place.stream_id is not None else None
-        )
-        if conversation is not None and conversation.game is not game:
-            conversation = None
+        connection = self._context.connections.get(place.stream_id) if place.stream_id is not None else None
+        if connection is not None and connection.game is not game:
+            connection = None
         if move == "put":
             tile = stacks[(seat + 1) % SEATS]
-            if game.put == tile or (
-                conversation is not None and self._settle_put(message, conversation, tile)
-            ):
+            if game.put == tile or (connection is not None and self._settle_put(message, connection, tile)):
                 return True
-            if conversation is not None and conversation.certain:
+            if connection is not None and connection.certain:
                 return False
             self._moves.puts(message, game, seat, tile, None, True)
         elif move != "nothing" and not game.drawn:
             top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
-            request = conversation.requests.first("DRAW") if conversation is not None else None
+            request = connection.requests.first("DRAW") if connection is not None else None
             if request is not None and move == "drew m":
                 # The response will contain the tile.
                 return True
             if request is not None and move == "drew e" and request.fields.get("drawstack") == "m":
                 # Statuses contradict each other: the response will show what was drawn.
                 return False
-            if conversation is not None and conversation.certain and request is None:
+            if connection is not None and connection.certain and request is None:
                 return move == "drew m"
             event = self._moves.draws(message, game, seat, move[-1], top)
             if request is not None:
                 request.event_id = event.id
         return True
 
-    def _settle_put(self, message: Message, conversation: Conversation, tile: str | None) -> bool:
+    def _settle_put(self, message: Message, connection: ClientConnection, tile: str | None) -> bool:
         """Emit the put of this tile if its player has requested it; return False if not."""
-        request = conversation.requests.first("PUTT")
+        request = connection.requests.first("PUTT")
         if request is None or request.event_id is not None or request.fields.get("tile") != tile:
             return False
-        self._moves.settle_put(message, conversation, request)
+        self._moves.settle_put(message, connection, request)
         return True
 
-    def _may_be_elsewhere(self, conversation: Conversation, own: OkeyGame, stacks: Slots, turn: int) -> bool:
+    def _may_be_elsewhere(
+        self, connection: ClientConnection, own: OkeyGame, stacks: Slots, turn: int
+    ) -> bool:
         """Return True if a status that does not follow may be another lobby's."""
         if self._context.announces_seats or own.turn is None:
             return False
         if own.put is not None and turn == (own.turn + 1) % SEATS and stacks[turn] == own.put:
             # Something was missed before, but the tile put is here.
             return False
-        # With a complete conversation, no move of the own game can be missing.
-        return conversation.certain_in_game or bool(self._context.others) or len(self._context.lobbies) > 1
+        # With a complete connection, no move of the own game can be missing.
+        return connection.certain_in_game or bool(self._context.others) or len(self._context.lobbies) > 1
 
     def _continues_elsewhere(self, stacks: Slots, turn: int) -> bool:
         """Return True if a status follows from one of another lobby."""

@@ -12,8 +12,8 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.okey.chat import Chat
+from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.conversation import Conversation, Request
 from kiebitz.dissectors.protocols.okey.deals import Deals
 from kiebitz.dissectors.protocols.okey.lobby import Lobbies
 from kiebitz.dissectors.protocols.okey.moves import Moves
@@ -40,7 +40,7 @@ class OkeyTable(GameTable):
         self._deals = Deals(context, self._moves)
         self._lobbies = lobbies = Lobbies(context)
         status = Status(context, self._moves)
-        self._responses: dict[str, Callable[[Message, Conversation, Request | None], None]] = {
+        self._responses: dict[str, Callable[[Message, ClientConnection, Request | None], None]] = {
             "+LOGI": lobbies.logged_in,
             "+NAME": lobbies.renamed,
             "+LLPL": lobbies.lobbies,
@@ -56,7 +56,7 @@ class OkeyTable(GameTable):
             "+WINC": self._moves.cheated,
             "+CATC": self._chat.confirmed,
         }
-        self._pushes: dict[str, Callable[[Message, Conversation], None]] = {
+        self._pushes: dict[str, Callable[[Message, ClientConnection], None]] = {
             "STAT": status.pushed,
             "PWIN": self._deals.won,
             "EMPT": self._deals.drawn_game,
@@ -67,79 +67,79 @@ class OkeyTable(GameTable):
         }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        conversation = self._context.conversation(message.stream)
+        connection = self._context.connections.of(message.stream)
         self._context.note_dialect(message, row)
         if message.direction == "s2c" and b'%"' in frame:
             self._context.note_once(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
         if message.direction == "c2s":
-            self._from_client(message, row, valid, conversation, frame)
+            self._from_client(message, row, valid, connection, frame)
         elif not valid:
             return
         elif message.name.startswith("+"):
-            self._response(message, row, conversation)
+            self._response(message, row, connection)
         else:
-            conversation.pushed[message.name] += 1
+            connection.pushed[message.name] += 1
             if message.name == "STRT":
-                self._deals.dealt(message, row, conversation, frame)
+                self._deals.dealt(message, row, connection, frame)
             elif message.name in self._pushes:
-                self._pushes[message.name](message, conversation)
+                self._pushes[message.name](message, connection)
 
     def _from_client(
-        self, message: Message, row: MessageType, valid: bool, conversation: Conversation, frame: bytes
+        self, message: Message, row: MessageType, valid: bool, connection: ClientConnection, frame: bytes
     ) -> None:
         if message.name.startswith("+"):
-            self._acknowledged(message, row, conversation)
+            self._acknowledged(message, row, connection)
             return
-        doubtful = valid and not self._moves.check_request(message, row, conversation, frame)
+        doubtful = valid and not self._moves.check_request(message, row, connection, frame)
         if valid or message.name in _REFUSED:
             fields = message.fields if message.name in _NEEDED else {}
-            conversation.requests.add(Request(message.name, fields, valid, doubtful))
+            connection.requests.add(Request(message.name, fields, valid, doubtful))
 
-    def _acknowledged(self, message: Message, row: MessageType, conversation: Conversation) -> None:
+    def _acknowledged(self, message: Message, row: MessageType, connection: ClientConnection) -> None:
         name = message.name[1:]
-        if conversation.pushed[name]:
-            conversation.pushed[name] -= 1
-        elif conversation.certain and not self._context.is_unfinished(message.stream, "s2c"):
+        if connection.pushed[name]:
+            connection.pushed[name] -= 1
+        elif connection.certain and not self._context.is_unfinished(message.stream, "s2c"):
             self._context.report_violation(
                 message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name
             )
 
-    def _response(self, message: Message, row: MessageType, conversation: Conversation) -> None:
+    def _response(self, message: Message, row: MessageType, connection: ClientConnection) -> None:
         name = message.name[1:]
-        request = conversation.requests.answered(name, _is_refusal(message))
+        request = connection.requests.answered(name, _is_refusal(message))
         if request is None:
             # The request was not seen; the client may have rejoined a game dealt before.
-            conversation.certain_since_deal = False
+            connection.certain_since_deal = False
             is_unread = self._context.is_unfinished(message.stream, "c2s")
-            if is_unread or conversation.requests.unread.explains(name):
+            if is_unread or connection.requests.unread.explains(name):
                 if name in _NEEDED:
-                    self._context.doubt(conversation)
-            elif conversation.certain:
+                    self._context.doubt(connection)
+            elif connection.certain:
                 self._context.report_violation(
                     message, "unasked", clause=row.clause, name=message.name, request=name
                 )
         if message.name in self._responses:
-            self._responses[message.name](message, conversation, request)
+            self._responses[message.name](message, connection, request)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        conversation = self._context.conversation(stream)
+        connection = self._context.connections.of(stream)
         if direction == "s2c":
-            self._context.doubt(conversation)
+            self._context.doubt(connection)
         if direction == "c2s" or is_gap:
             # A capture that begins with a response lacks the request.
-            conversation.requests.doubt()
+            connection.requests.doubt()
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        conversation = self._context.conversations.get(stream.id)
-        if conversation is not None:
+        connection = self._context.connections.get(stream.id)
+        if connection is not None:
             assert stream.ending is not None
-            # While the conversation is registered, its name is known to be in use.
-            self._lobbies.leave_server(None, conversation, stream.ending, ts_ns)
-            del self._context.conversations[stream.id]
+            # While the connection is registered, its name is known to be in use.
+            self._lobbies.leave_server(None, connection, stream.ending, ts_ns)
+            del self._context.connections[stream.id]
         # The leave was logged as received on this stream.
         self._context.log.forget(stream.id)
         self._chat.forget(stream.id)
-        if not self._context.conversations:
+        if not self._context.connections:
             self._context.log.clear()
             self._chat.clear()
 

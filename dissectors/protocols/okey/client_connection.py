@@ -1,4 +1,4 @@
-"""One client's conversation: its player, its seat, and its open requests.
+"""One client's connection: its player, its seat, and its open requests.
 
 Responses are in the order of the requests, but pushes may come between, and many invalid requests get none.
 So a response belongs to the first request of its name, and the requests before that one get none.
@@ -71,7 +71,7 @@ class Requests(msgspec.Struct, eq=False):
         self._before = max(0, self._before - count)
 
 
-class Conversation(msgspec.Struct, eq=False):
+class ClientConnection(msgspec.Struct, eq=False):
     """The known facts of a client. It is `certain` if no message of the server to it is in doubt."""
 
     stream: Stream
