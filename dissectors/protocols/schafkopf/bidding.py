@@ -4,39 +4,40 @@ from __future__ import annotations
 
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SI, mode
-from kiebitz.dissectors.protocols.schafkopf.context import Rounds
+from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
+from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext
 from kiebitz.dissectors.protocols.schafkopf.hands import Hands
-from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import Round
 
 
 class Bidding:
     """Handlers of a table's messages before the first card."""
 
-    def __init__(self, rounds: Rounds, hands: Hands) -> None:
-        self._rounds = rounds
+    def __init__(self, context: SchafkopfContext, hands: Hands) -> None:
+        self._context = context
         self._hands = hands
 
-    def knocks(self, message: Message, conversation: Conversation) -> None:
+    def knocks(self, message: Message, connection: ClientConnection) -> None:
         """Handle a client's answer about knocking."""
-        played = self._rounds.playing(conversation, message.ts_ns)
+        played = self._context.playing(connection, message.ts_ns)
         answer: str = message.fields["klopft"]
-        if conversation.seat is not None:
-            played.knocks[conversation.seat] = answer
-        self._answered(message, conversation, played, "ERSTE3", answer)
+        if connection.seat is not None:
+            played.knocks[connection.seat] = answer
+        self._answered(message, connection, played, "ERSTE3", answer)
 
     def _answered(
-        self, message: Message, conversation: Conversation, played: Round, question: str, answer: str
+        self, message: Message, connection: ClientConnection, played: Round, question: str, answer: str
     ) -> None:
-        who = played.who(conversation.seat)
-        data = {"seat": conversation.seat, "name": who, "question": question, "answer": answer}
-        self._rounds.emit_of(message, "answered", who, data, played.game)
+        who = played.who(connection.seat)
+        data = {"seat": connection.seat, "name": who, "question": question, "answer": answer}
+        self._context.emit_of(message, "answered", who, data, played.game)
 
-    def geklopft(self, message: Message, conversation: Conversation) -> None:
+    def geklopft(self, message: Message, connection: ClientConnection) -> None:
         """Handle the players' answers about knocking, as the server reports them."""
-        played = self._rounds.playing(conversation, message.ts_ns)
+        played = self._context.playing(connection, message.ts_ns)
         answers: list[str] = message.fields["geklopft"]
-        if not self._rounds.is_broadcast_copy(message, conversation, played, tuple(answers)):
-            self._rounds.advance(played, "bidding")
+        if not self._context.is_broadcast_copy(message, connection, played, tuple(answers)):
+            self._context.advance(played, "bidding")
             self._all_answers(message, played, answers, played.knocks, "knocks", "knocked")
 
     def _all_answers(
@@ -52,8 +53,8 @@ class Bidding:
         self._compare(message, played, said, answers)
         seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
         names = [played.who(seat) for seat in seats]
-        self._rounds.set_in_round(played, names, key)
-        self._rounds.emit_broadcast(
+        self._context.set_in_game(played, names, key)
+        self._context.emit_broadcast(
             message, played, tuple(answers), kind, None, {"seats": seats, "names": names}
         )
 
@@ -61,7 +62,7 @@ class Bidding:
         """Check that the server repeats the answers as they were given."""
         for seat, answer in said.items():
             if told[seat] != answer:
-                self._rounds.report_violation(
+                self._context.report_violation(
                     message,
                     "told-otherwise/answer",
                     name=message.name,
@@ -70,113 +71,113 @@ class Bidding:
                     answer=answer,
                 )
 
-    def bestesspiel(self, message: Message, conversation: Conversation) -> None:
+    def bestesspiel(self, message: Message, connection: ClientConnection) -> None:
         """Handle the best bid so far."""
-        played = self._rounds.playing(conversation, message.ts_ns)
+        played = self._context.playing(connection, message.ts_ns)
         best: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or best == "HOCHZEIT"
         told = played.broadcasts.get(f"{message.name} {best}")
         if told is not None:
             message.event_id = told[1]
             return
-        self._rounds.set_in_round(played, best, "best_bid")
-        event = self._rounds.emit_of(message, "best_bid", None, {"mode": best}, played.game)
+        self._context.set_in_game(played, best, "best_bid")
+        event = self._context.emit_of(message, "best_bid", None, {"mode": best}, played.game)
         played.broadcasts[f"{message.name} {best}"] = (best, event.id)
 
-    def bids(self, message: Message, conversation: Conversation) -> None:
+    def bids(self, message: Message, connection: ClientConnection) -> None:
         """Handle a client's bid."""
-        played = self._rounds.playing(conversation, message.ts_ns)
+        played = self._context.playing(connection, message.ts_ns)
         bid: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or bid == "HOCHZEIT"
-        seat = conversation.seat
+        seat = connection.seat
         who = played.who(seat)
         if seat is not None:
             played.bids[seat] = bid
-            self._rounds.set_in_round(played, bid, "private", str(who), "bid")
+            self._context.set_in_game(played, bid, "private", str(who), "bid")
             hand = played.dealt.get(seat)
             if bid == "SI" and hand is not None and set(hand) != SI:
-                self._rounds.report_violation(message, "no-si", cards=", ".join(sorted(SI)))
-        self._rounds.emit_of(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played.game)
+                self._context.report_violation(message, "no-si", cards=", ".join(sorted(SI)))
+        self._context.emit_of(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played.game)
 
-    def hochzeit(self, message: Message, conversation: Conversation) -> None:
+    def hochzeit(self, message: Message, connection: ClientConnection) -> None:
         """Handle the server's question about a Hochzeit."""
-        played = self._rounds.playing(conversation, message.ts_ns)
-        seat = conversation.seat
+        played = self._context.playing(connection, message.ts_ns)
+        seat = connection.seat
         who = played.who(seat)
         played.hochzeit = True
         proposer = next((other for other, bid in played.bids.items() if bid == "HOCHZEIT"), None)
         data = {"seat": seat, "name": who, "proposer": played.who(proposer), "taken": None}
-        self._rounds.emit_of(message, "hochzeit", who, data, played.game)
+        self._context.emit_of(message, "hochzeit", who, data, played.game)
 
-    def takes_hochzeit(self, message: Message, conversation: Conversation) -> None:
+    def takes_hochzeit(self, message: Message, connection: ClientConnection) -> None:
         """Handle a client's answer about a Hochzeit."""
-        played = self._rounds.playing(conversation, message.ts_ns)
-        self._answered(message, conversation, played, "HOCHZEIT", message.fields["nimmt"])
+        played = self._context.playing(connection, message.ts_ns)
+        self._answered(message, connection, played, "HOCHZEIT", message.fields["nimmt"])
         if "karte" in message.fields:
-            self.gives(message, conversation)
+            self.gives(message, connection)
 
-    def gives(self, message: Message, conversation: Conversation) -> None:
+    def gives(self, message: Message, connection: ClientConnection) -> None:
         """Handle the card that a player gives in a Hochzeit."""
-        played = self._rounds.playing(conversation, message.ts_ns)
-        seat = conversation.seat
+        played = self._context.playing(connection, message.ts_ns)
+        seat = connection.seat
         card: str | None = message.fields["karte"]
         if seat is None:
             return
         hand = played.dealt.get(seat)
         if hand is not None and card not in hand:
             given, held = card or "no card", ", ".join(hand)
-            self._rounds.report_violation(message, "not-in-hand/given", card=given, hand=held)
+            self._context.report_violation(message, "not-in-hand/given", card=given, hand=held)
             return
         if card is not None:
             played.given[seat] = card
 
-    def spielt(self, message: Message, conversation: Conversation) -> None:
+    def spielt(self, message: Message, connection: ClientConnection) -> None:
         """Handle the declarer and partner, as the server reports them."""
-        played = self._rounds.playing(conversation, message.ts_ns)
+        played = self._context.playing(connection, message.ts_ns)
         player: int = message.fields["spieler"]
         partner: int = message.fields["mitspieler"]
-        if self._rounds.is_broadcast_copy(message, conversation, played, (player, partner)):
+        if self._context.is_broadcast_copy(message, connection, played, (player, partner)):
             return
         who = played.who(player)
         if played.bids.get(player) == "NICHTS":
-            self._rounds.report_violation(message, "wrong-player/bid", named=who)
+            self._context.report_violation(message, "wrong-player/bid", named=who)
         played.player = player
-        self._rounds.set_in_round(played, who, "player")
-        self._rounds.known(played, "player")
+        self._context.set_in_game(played, who, "player")
+        self._context.mark_known(played, "player")
         if partner != NOBODY:
             self._hands.partner(played, partner)
-        self._rounds.emit_broadcast(
+        self._context.emit_broadcast(
             message, played, (player, partner), "player", who, {"seat": player, "name": who}
         )
 
-    def modus(self, message: Message, conversation: Conversation) -> None:
+    def modus(self, message: Message, connection: ClientConnection) -> None:
         """Handle the Modus of the game."""
-        played = self._rounds.playing(conversation, message.ts_ns)
+        played = self._context.playing(connection, message.ts_ns)
         name: str = message.fields["modus"]
-        if self._rounds.is_broadcast_copy(message, conversation, played, name):
+        if self._context.is_broadcast_copy(message, connection, played, name):
             return
         played.play.mode = mode(name)
-        self._rounds.set_in_round(played, name, "mode")
-        self._rounds.advance(played, "playing")
+        self._context.set_in_game(played, name, "mode")
+        self._context.advance(played, "playing")
         if not name.startswith(("SAUSPIEL", "HOCHZEIT")):
-            self._rounds.known(played, "partner")
+            self._context.mark_known(played, "partner")
         if name == "HOCHZEIT":
             self._hands.exchange(played)
         self._hands.find_called(played)
         data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
-        self._rounds.emit_broadcast(message, played, name, "declared", played.who(played.player), data)
+        self._context.emit_broadcast(message, played, name, "declared", played.who(played.player), data)
 
-    def handle_kontra(self, message: Message, conversation: Conversation) -> None:
+    def handle_kontra(self, message: Message, connection: ClientConnection) -> None:
         """Handle a client's answer about Kontra."""
-        played = self._rounds.playing(conversation, message.ts_ns)
+        played = self._context.playing(connection, message.ts_ns)
         answer: str = message.fields["kontra"]
-        if conversation.seat is not None:
-            played.kontras[conversation.seat] = answer
-        self._answered(message, conversation, played, "KONTRA", answer)
+        if connection.seat is not None:
+            played.kontras[connection.seat] = answer
+        self._answered(message, connection, played, "KONTRA", answer)
 
-    def kontra(self, message: Message, conversation: Conversation) -> None:
+    def kontra(self, message: Message, connection: ClientConnection) -> None:
         """Handle the players' answers about Kontra, as the server reports them."""
-        played = self._rounds.playing(conversation, message.ts_ns)
+        played = self._context.playing(connection, message.ts_ns)
         answers: list[str] = message.fields["kontra"]
-        if not self._rounds.is_broadcast_copy(message, conversation, played, tuple(answers)):
+        if not self._context.is_broadcast_copy(message, connection, played, tuple(answers)):
             self._all_answers(message, played, answers, played.kontras, "kontra", "kontra")

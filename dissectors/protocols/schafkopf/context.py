@@ -1,4 +1,4 @@
-"""Rounds and their conversations: assigns messages to rounds, and updates the state.
+"""The context of the Schafkopf table: rounds and connections, and which message belongs to which round.
 
 The server sends each client its seat (`!ID`), then all names (`!MITSPIELER`). The seats advance by one from
 round to round, so the names by seat distinguish consecutive rounds. A fifth player pauses sometimes, and
@@ -10,18 +10,19 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.game.broadcast_dedup import EventLog
+from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext, label
-from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.grammar import shortened
-from kiebitz.dissectors.model import Blame, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.model import Blame, Findings, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.schafkopf.cards import SEATS
+from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.schafkopf.codec import card_place
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.play import Play, Trick
-from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, Conversation, Phase, Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, Phase, Round
 
 _MAX_LAG = 4
-"""Maximum number of rounds by which a conversation may lag behind the others."""
+"""Maximum number of rounds by which a connection may lag behind the others."""
 
 _MAX_WORDS_LENGTH = 200
 
@@ -29,8 +30,8 @@ _JOIN_NS = 30_000_000_000
 """Time within which all clients of a round are informed of its beginning."""
 
 
-class Rounds(GameContext):
-    """A Schafkopf server's rounds and conversations, without the meaning of its messages."""
+class SchafkopfContext(GameContext):
+    """A Schafkopf server's rounds and connections, without the meaning of its messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
@@ -38,163 +39,129 @@ class Rounds(GameContext):
         self._latest: list[Round] = []
         """The latest rounds, the newest last."""
         self._count = 0
-        self.conversations: dict[int, Conversation] = {}
-
-    def conversation(self, stream: Stream) -> Conversation:
-        """Return the conversation on a stream."""
-        known = self.conversations.get(stream.id)
-        if known is None:
-            known = self.conversations[stream.id] = Conversation(stream)
-        return known
+        self.connections = Connections(ClientConnection)
 
     # Rounds.
 
-    def enter(self, conversation: Conversation, names: list[str] | None, ts_ns: int) -> Round:
+    def enter(self, connection: ClientConnection, names: list[str] | None, ts_ns: int) -> Round:
         """Return the round of a client's seat and names, which may be a new one."""
-        known = conversation.round
+        known = connection.round
         after = self._latest.index(known) + 1 if known in self._latest else 0
-        seat = conversation.id
-        conversation.id = None
+        seat = connection.id
+        connection.id = None
         found = None
         for candidate in self._latest[after:]:
             taken_by = candidate.taken.get(seat) if seat is not None else None
             if (
                 not candidate.ended
                 and (names is None or candidate.names in (None, names))
-                and taken_by in (None, conversation.stream.id)
+                and taken_by in (None, connection.stream.id)
                 and ts_ns - candidate.game.started_ns < _JOIN_NS
             ):
                 found = candidate
                 break
         if found is None:
             found = self._begin(ts_ns, certain=names is not None or seat is not None)
-        conversation.round = found
-        conversation.certain_round = names is not None or seat is not None
-        conversation.step = 0
-        conversation.tricks = 0
-        conversation.lead_due = False
-        conversation.seat = None
-        conversation.dran = None
+        connection.round = found
+        connection.certain_round = names is not None or seat is not None
+        connection.step = 0
+        connection.tricks = 0
+        connection.lead_due = False
+        connection.seat = None
+        connection.dran = None
         if names is not None and found.names is None:
             self.name(found, names)
-        self.sit(conversation, seat)
+        self.sit(connection, seat)
         return found
 
-    def playing(self, conversation: Conversation, ts_ns: int) -> Round:
+    def playing(self, connection: ClientConnection, ts_ns: int) -> Round:
         """Return the round of a message.
 
         If the round's beginning was not seen, that is the newest one, or a new one.
         """
-        if conversation.id is not None:
-            return self.enter(conversation, None, ts_ns)
-        if conversation.round is None:
+        if connection.id is not None:
+            return self.enter(connection, None, ts_ns)
+        if connection.round is None:
             latest = self._latest[-1] if self._latest and not self._latest[-1].ended else None
-            conversation.round = latest or self._begin(ts_ns, certain=False)
-            conversation.certain_round = False
-        return conversation.round
+            connection.round = latest or self._begin(ts_ns, certain=False)
+            connection.certain_round = False
+        return connection.round
 
     def _begin(self, ts_ns: int, certain: bool) -> Round:
         self._count += 1
         game = self.open_game(f"round {self._count}", ts_ns)
-        started = Round(game, self._count, None, Play(certain))
+        started = Round(game, *self.part_of(game), number=self._count, names=None, play=Play(certain))
         self._latest.append(started)
         kept = self._latest[-_MAX_LAG:]
         for older in self._latest[:-1]:
             if older.ended or older not in kept:
-                self.leave_state(older)
+                self.remove_game(older)
         self._latest = kept
-        self.set_in_round(started, self._count, "round")
+        self.set_in_game(started, self._count, "round")
         self.advance(started, "dealing")
-        self.set_in_round(started, ["names", "player", "partner"], "unknown")
+        self.set_in_game(started, ["names", "player", "partner"], "unknown")
         return started
 
     def advance(self, played: Round, phase: Phase) -> None:
-        """Advance a round to a phase; a conversation that lags behind does not reset it."""
+        """Advance a round to a phase; a connection that lags behind does not reset it."""
         if PHASES.index(phase) >= PHASES.index(played.phase):
             played.phase = phase
-            self.set_in_round(played, phase, "phase")
+            self.set_in_game(played, phase, "phase")
 
     def name(self, played: Round, names: list[str]) -> None:
         """Set the names by seat."""
         before = [played.who(seat) for seat in range(SEATS)]
         played.names = names
         now = [played.who(seat) for seat in range(SEATS)]
-        self.set_in_round(played, now, "seats")
-        self.known(played, "names")
+        self.set_in_game(played, now, "seats")
+        self.mark_known(played, "names")
         # The state of a player was stored by seat, and is stored by name from now on.
-        part = self._part(played)
+        part = played.state
         for seat, name in zip(before, now, strict=True):
             if part.get("turn") == seat:
-                self.set_in_round(played, name, "turn")
+                self.set_in_game(played, name, "turn")
             for what, value in dict(part.get("private", {}).get(seat, {})).items():
-                self.set_in_round(played, value, "private", str(name), what)
-            self.set_in_round(played, None, "private", str(seat))
-        for conversation in self.conversations.values():
-            if conversation.round is played:
-                self.sit(conversation, conversation.seat)
+                self.set_in_game(played, value, "private", str(name), what)
+            self.set_in_game(played, None, "private", str(seat))
+        for connection in self.connections.values():
+            if connection.round is played:
+                self.sit(connection, connection.seat)
 
-    def sit(self, conversation: Conversation, seat: int | None) -> None:
+    def sit(self, connection: ClientConnection, seat: int | None) -> None:
         """Set a client's seat; from now on the client has the name that the server uses."""
-        played = conversation.round
+        played = connection.round
         if seat is None or played is None:
             return
-        conversation.seat = seat
-        played.taken[seat] = conversation.stream.id
+        connection.seat = seat
+        played.taken[seat] = connection.stream.id
         if played.names is not None:
             name = label(played.names[seat])
-            if conversation.name not in (None, name):
-                self.set_state(None, "players", str(conversation.name))
-            conversation.name = name
+            if connection.name not in (None, name):
+                self.set_state(None, "players", str(connection.name))
+            connection.name = name
             self.set_state(True, "players", name, "here")
-
-    def leave_state(self, played: Round) -> None:
-        """Remove a finished round from the table's state; some clients may still get messages of it."""
-        self.set_state(None, "games", played.key)
-        played.left = True
-
-    def set_in_round(self, played: Round, value: Any, *path: str) -> None:
-        """Change a round's part of the state, unless it was removed."""
-        if not played.left:
-            self.set_state(value, "games", played.key, *path)
-
-    def _part(self, played: Round) -> State:
-        """Return a round's part of the state."""
-        part: State = self.state.get("games", {}).get(played.key, {})
-        return part
-
-    def known(self, played: Round, what: str) -> None:
-        """Mark a part of a round as known."""
-        unknown = self._part(played).get("unknown", [])
-        if what in unknown:
-            self.set_in_round(played, [other for other in unknown if other != what] or None, "unknown")
-
-    def doubt(self, played: Round, what: str) -> None:
-        """Mark a part of a round as unknown, as something is missing."""
-        unknown = self._part(played).get("unknown", [])
-        if what not in unknown:
-            self.set_in_round(played, [*unknown, what], "unknown")
 
     def put_hand(self, played: Round, seat: int) -> None:
         """Set the known cards of a hand, visible to its player only."""
         who = played.who(seat)
         hand = played.hand(seat)
         if who is not None:
-            self.set_in_round(played, hand, "private", who, "hand")
+            self.set_in_game(played, hand, "private", who, "hand")
 
     def put_table(self, played: Round) -> None:
         """Set the cards on the table by seat, and the current trick."""
         trick = played.play.current
         if not trick.cards and played.play.tricks:
             trick = played.play.tricks[-1]
-        self.set_in_round(played, {str(card.seat): card.card for card in trick.cards}, "table")
-        self.set_in_round(played, trick.number, "trick")
+        self.set_in_game(played, {str(card.seat): card.card for card in trick.cards}, "table")
+        self.set_in_game(played, trick.number, "trick")
 
     def put_tricks(self, played: Round) -> None:
         """Set the finished tricks, and their points."""
-        self.set_in_round(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
+        self.set_in_game(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
         counted = self.points(played)
         if counted is not None:
-            self.set_in_round(played, counted, "points")
+            self.set_in_game(played, counted, "points")
 
     def trick(self, played: Round, trick: Trick) -> dict[str, Any]:
         """Return a trick as JSON."""
@@ -219,7 +186,7 @@ class Rounds(GameContext):
     # Broadcasts: the first copy makes an event, the others must be equal.
 
     def is_broadcast_copy(
-        self, message: Message, conversation: Conversation, played: Round, content: object
+        self, message: Message, connection: ClientConnection, played: Round, content: object
     ) -> bool:
         """Return True if a broadcast of this name is known already; report different content."""
         told = played.broadcasts.get(message.name)
@@ -229,7 +196,7 @@ class Rounds(GameContext):
         if known == content:
             message.event_id = event_id
             return True
-        if conversation.certain_round:
+        if connection.certain_round:
             self.report_violation(message, "told-otherwise", name=message.name, known=_in_words(known))
         return True
 
@@ -283,10 +250,10 @@ class Rounds(GameContext):
         at = card_place(message.direction, message.fields, message.length, field, place)
         self.report_violation(message, key, at=at, blame=blame, **values)
 
-    def seat_by_turn(self, conversation: Conversation) -> None:
+    def seat_by_turn(self, connection: ClientConnection) -> None:
         """Infer an unknown seat from a question: the client asked has the turn."""
-        if conversation.seat is None and conversation.dran is not None:
-            self.sit(conversation, conversation.dran)
+        if connection.seat is None and connection.dran is not None:
+            self.sit(connection, connection.dran)
 
 
 def cards_of(message: Message, field: str) -> list[str]:

@@ -8,47 +8,48 @@ from __future__ import annotations
 
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND
-from kiebitz.dissectors.protocols.schafkopf.context import Rounds, cards_of
-from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Round
+from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
+from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext, cards_of
+from kiebitz.dissectors.protocols.schafkopf.round_state import Round
 
 
 class Hands:
     """The hands of a table's rounds."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
+    def __init__(self, context: SchafkopfContext) -> None:
+        self._context = context
 
-    def dealt(self, message: Message, conversation: Conversation, played: Round) -> None:
+    def dealt(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle a hand of three or of six cards, before the first card is played."""
-        self._rounds.advance(played, "dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
+        self._context.advance(played, "dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
         hand = cards_of(message, "spielerhand")
-        self._rounds.seat_by_turn(conversation)
-        seat = conversation.seat
-        if self._rounds.is_impossible(message, played) or seat is None:
+        self._context.seat_by_turn(connection)
+        seat = connection.seat
+        if self._context.is_impossible(message, played) or seat is None:
             return
         known = played.dealt.get(seat)
-        if known is not None and conversation.certain_round and not set(known) <= set(hand):
+        if known is not None and connection.certain_round and not set(known) <= set(hand):
             lost = next(card for card in known if card not in hand)
-            self._rounds.report_card_violation(
+            self._context.report_card_violation(
                 message, played, "hand-changed/dealt", "spielerhand", 0, card=lost
             )
-            if not conversation.doubted:
-                conversation.doubted = True
+            if not connection.doubted:
+                connection.doubted = True
                 return
-        conversation.doubted = False
+        connection.doubted = False
         if self._held_elsewhere(message, played, seat, hand) or known == hand:
             return
         played.dealt[seat] = hand
-        self._rounds.put_hand(played, seat)
+        self._context.put_hand(played, seat)
         self._find_called(played, seat)
         who = played.who(seat)
-        self._rounds.emit_of(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played.game)
+        self._context.emit_of(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played.game)
 
     def compare(
-        self, message: Message, conversation: Conversation, played: Round, news: list[tuple[int, str]]
+        self, message: Message, connection: ClientConnection, played: Round, news: list[tuple[int, str]]
     ) -> None:
         """Compare a hand that the server shows with the known cards."""
-        seat = conversation.seat
+        seat = connection.seat
         if seat is None:
             return
         now = cards_of(message, "spielerhand")
@@ -56,23 +57,23 @@ class Hands:
         known = played.hand(seat)
         shown = [*now, *own]
         if known is not None and set(known) == set(shown):
-            conversation.hand_doubted = False
+            connection.hand_doubted = False
             return
         if (
             known is None
-            or not conversation.certain_cards
-            or conversation.hand_doubted
+            or not connection.certain_cards
+            or connection.hand_doubted
             or set(known) < set(shown)
         ):
             # The hand was not completely known; or the server repeats it.
-            played.contested = played.contested or conversation.hand_doubted
+            played.contested = played.contested or connection.hand_doubted
             gone = [card.card for card in played.play.cards() if card.seat == seat]
             self._learn(played, seat, list(dict.fromkeys(shown + gone)))
-            conversation.hand_doubted = False
+            connection.hand_doubted = False
             return
-        if self._is_refused(message, conversation, played):
+        if self._is_refused(message, connection, played):
             return
-        conversation.hand_doubted = True
+        connection.hand_doubted = True
         wrong = next((card for card in now if card not in known), None)
         missing = next((card for card in known if card not in shown), None)
         if wrong is not None:
@@ -85,7 +86,7 @@ class Hands:
         else:
             # It is a card on the table that was not in the hand, reported as such.
             return
-        self._rounds.report_card_violation(message, played, key, "spielerhand", place, card=card)
+        self._context.report_card_violation(message, played, key, "spielerhand", place, card=card)
 
     def _learn(self, played: Round, seat: int, hand: list[str]) -> None:
         """Set a hand; assumptions about other hands with one of its cards were wrong."""
@@ -93,15 +94,15 @@ class Hands:
             if not set(hand).isdisjoint(played.dealt[other]):
                 del played.dealt[other]
         played.dealt[seat] = hand
-        self._rounds.put_hand(played, seat)
+        self._context.put_hand(played, seat)
         self._find_called(played, seat)
 
-    def _is_refused(self, message: Message, conversation: Conversation, played: Round) -> bool:
+    def _is_refused(self, message: Message, connection: ClientConnection, played: Round) -> bool:
         """Return True if the server has rejected the card that this client just played."""
         last = played.play.last()
         return (
             last is not None
-            and last.seat == conversation.seat
+            and last.seat == connection.seat
             and last.card in message.fields["spielerhand"]
             and last.card not in message.fields["tisch"]
         )
@@ -112,7 +113,7 @@ class Hands:
             for place, card in enumerate(hand):
                 if other != seat and card in cards:
                     key, who = "card-twice/hands", played.who(other)
-                    self._rounds.report_card_violation(
+                    self._context.report_card_violation(
                         message, played, key, "spielerhand", place, card=card, player=who
                     )
                     return True
@@ -122,15 +123,15 @@ class Hands:
         """Set the player's partner, publicly."""
         if played.partner != seat and played.player is not None:
             played.partner = seat
-            self._rounds.set_in_round(played, played.who(seat), "partner")
-            self._rounds.known(played, "partner")
+            self._context.set_in_game(played, played.who(seat), "partner")
+            self._context.mark_known(played, "partner")
 
     def _find_called(self, played: Round, seat: int) -> None:
         """Note that the holder of the called Sau knows to be the partner."""
         mode = played.play.mode
         who = played.who(seat)
         if mode is not None and mode.called in played.dealt.get(seat, ()) and who is not None:
-            self._rounds.set_in_round(played, True, "private", who, "partner")
+            self._context.set_in_game(played, True, "private", who, "partner")
 
     def exchange(self, played: Round) -> None:
         """Exchange the cards of a Hochzeit between the player and the partner."""
@@ -146,7 +147,7 @@ class Hands:
             else:
                 # Unknown until the server shows it.
                 del played.dealt[giver]
-            self._rounds.put_hand(played, giver)
+            self._context.put_hand(played, giver)
 
     def find_called(self, played: Round) -> None:
         """Search all known hands for the called Sau, as the mode is known now."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.schafkopf.context import Rounds
+from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
+from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, notation
-from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Question, Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import Question, Round
 
 _ANYTIME = ("NAME", "BEENDEN")
 
@@ -51,67 +52,67 @@ _STEPS = {
 class Order:
     """Checks the order of a table's messages."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
+    def __init__(self, context: SchafkopfContext) -> None:
+        self._context = context
 
-    def asked(self, message: Message, conversation: Conversation) -> None:
+    def asked(self, message: Message, connection: ClientConnection) -> None:
         """Check the order of a server's message, and note its question."""
         name = _step_name(message)
         step = _STEPS.get(name)
         if step is not None and name != "ID":
-            if step < conversation.step and not conversation.certain_round:
+            if step < connection.step and not connection.certain_round:
                 # The end of one round and the beginning of the next are missing.
-                self._rounds.enter(conversation, None, message.ts_ns)
-            elif step < conversation.step:
-                self._rounds.report_violation(
-                    message, "out-of-order", name=name, step=_name_of(conversation.step)
+                self._context.enter(connection, None, message.ts_ns)
+            elif step < connection.step:
+                self._context.report_violation(
+                    message, "out-of-order", name=name, step=_name_of(connection.step)
                 )
-                if conversation.round is not None and conversation.round.ended:
+                if connection.round is not None and connection.round.ended:
                     # Nevertheless it belongs to the next round.
-                    self._rounds.enter(conversation, None, message.ts_ns)
+                    self._context.enter(connection, None, message.ts_ns)
             # The order continues from here: one misplaced message is one violation.
-            conversation.step = step
+            connection.step = step
         question = _ASKS.get(name)
         if question is not None:
-            conversation.asked = question
-            conversation.answered = None
-            conversation.certain_question = True
+            connection.asked = question
+            connection.answered = None
+            connection.certain_question = True
 
-    def answered(self, message: Message, row: MessageType, conversation: Conversation) -> bool:
+    def answered(self, message: Message, row: MessageType, connection: ClientConnection) -> bool:
         """Return False, and report a violation, if a client's message is not the answer to its question."""
         name = message.name
         if name in _ANYTIME:
-            if name == conversation.asked:
-                conversation.asked = None
+            if name == connection.asked:
+                connection.asked = None
             return True
-        wanted = conversation.asked
+        wanted = connection.asked
         if name != wanted:
-            if self._rounds.is_unfinished(message.stream, "s2c"):
+            if self._context.is_unfinished(message.stream, "s2c"):
                 # A question without its end is not a message yet when it is answered.
-                conversation.certain_question = conversation.certain_cards = False
-            if conversation.certain_question:
-                self._unasked(message, row, conversation)
+                connection.certain_question = connection.certain_cards = False
+            if connection.certain_question:
+                self._unasked(message, row, connection)
                 return False
             # The missing message may have been the question.
             return True
-        conversation.answered = wanted
-        conversation.asked = _what_follows(message)
+        connection.answered = wanted
+        connection.asked = _what_follows(message)
         return True
 
-    def _unasked(self, message: Message, row: MessageType, conversation: Conversation) -> None:
-        wanted = conversation.asked
+    def _unasked(self, message: Message, row: MessageType, connection: ClientConnection) -> None:
+        wanted = connection.asked
         name = message.name
         if wanted is not None:
             answer = notation(GRAMMAR.rows_named("c2s", wanted)[0])
-            self._rounds.report_violation(
+            self._context.report_violation(
                 message, "wrong-answer", clause=row.clause, name=name, wanted=answer
             )
-        elif name == "MODEL" and conversation.dran not in (None, conversation.seat):
-            whose = _who(conversation.round, conversation.dran)
-            self._rounds.report_violation(message, "out-of-turn", clause=row.clause, whose=whose)
+        elif name == "MODEL" and connection.dran not in (None, connection.seat):
+            whose = _who(connection.round, connection.dran)
+            self._context.report_violation(message, "out-of-turn", clause=row.clause, whose=whose)
         else:
-            key = "answered-twice" if conversation.answered == name else "unasked"
-            self._rounds.report_violation(message, key, clause=row.clause, name=name)
+            key = "answered-twice" if connection.answered == name else "unasked"
+            self._context.report_violation(message, key, clause=row.clause, name=name)
 
 
 def _what_follows(message: Message) -> Question | None:

@@ -2,7 +2,7 @@
 
 A MODEL does not report the card played; it shows the table and the last trick, by seat. New cards in it,
 compared with all known ones, were played since, in the order of seats from the leader on. A snapshot may also
-be an old one, as conversations progress at different speeds: then it agrees with the known cards of that
+be an old one, as connections progress at different speeds: then it agrees with the known cards of that
 moment.
 """
 

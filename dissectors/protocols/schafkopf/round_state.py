@@ -1,4 +1,4 @@
-"""The known parts of one round and of one conversation, on which the table's checks are based."""
+"""The known part of one round, on which the table's checks are based."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from kiebitz.dissectors.game.context import label
-from kiebitz.dissectors.model import Game, Stream
+from kiebitz.dissectors.game.running_game import RunningGame
 from kiebitz.dissectors.protocols.schafkopf.play import Play
 
 Question = Literal["NAME", "ERSTE3", "SPIELSTDU", "KONTRA", "HOCHZEIT", "KARTE", "MODEL"]
@@ -17,10 +17,9 @@ Phase = Literal["dealing", "bidding", "playing", "over"]
 PHASES: tuple[Phase, ...] = ("dealing", "bidding", "playing", "over")
 
 
-class Round(msgspec.Struct, eq=False):
+class Round(RunningGame, eq=False, kw_only=True):
     """A round. `names` are the players by seat; unknown values are None."""
 
-    game: Game
     number: int
     names: list[str] | None
     play: Play
@@ -42,9 +41,6 @@ class Round(msgspec.Struct, eq=False):
     """The seats that have won, if the cards confirm the server's SIEGER."""
     broadcasts: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
     """The content of each broadcast, by message name, and its event id."""
-    ended: bool = False
-    left: bool = False
-    """True if the round was removed from the table's state."""
     contested: bool = False
     """True if the server repeated cards that contradict what was known: then no violations are reported."""
     objections: set[str] = msgspec.field(default_factory=set)
@@ -55,11 +51,6 @@ class Round(msgspec.Struct, eq=False):
     """Cards, by seat, played against the rules: they count only if the server accepts them."""
     renounced: dict[tuple[int, str], int] = msgspec.field(default_factory=dict)
     """The trick in which a seat did not follow a suit."""
-
-    @property
-    def key(self) -> str:
-        """The round's key in the table's state."""
-        return str(self.game.id)
 
     @property
     def mode(self) -> str | None:
@@ -82,40 +73,3 @@ class Round(msgspec.Struct, eq=False):
             return None
         gone = {played.card for played in self.play.cards() if played.seat == seat}
         return [card for card in dealt if card not in gone]
-
-
-class Conversation(msgspec.Struct, eq=False):
-    """A client's connection: its name, its round and seat, and its open question."""
-
-    stream: Stream
-    name: str | None = None
-    round: Round | None = None
-    seat: int | None = None
-    certain_question: bool = True
-    """True if nothing is missing since the last question."""
-    certain_round: bool = True
-    """True if nothing is missing since the round began; otherwise this may be the next round."""
-    certain_cards: bool = True
-    """True if nothing is missing since the server has shown the cards."""
-    asked: Question | None = None
-    answered: Question | None = None
-    """The last answered question, to recognise repeated answers."""
-    id: int | None = None
-    """A seat announced for a round that has not begun otherwise."""
-    dran: int | None = None
-    step: int = 0
-    """The server's position in the order of a round."""
-    tricks: int = 0
-    """Number of tricks that this client was shown."""
-    lead_due: bool = False
-    """True if a trick is over, and the server has not yet announced the next turn."""
-    account: int | None = None
-    settled: Round | None = None
-    """The finished round whose account is not announced yet."""
-    certain_account: bool = False
-    """True if nothing is missing since the account before that round's result."""
-    doubted: bool = False
-    """True if the last snapshot contradicted what was known."""
-    hand_doubted: bool = False
-    """True if the hand in it did."""
-    left: bool = False

@@ -11,68 +11,69 @@ from typing import Any
 
 from kiebitz.dissectors.model import Blame, Message
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK
-from kiebitz.dissectors.protocols.schafkopf.context import Rounds, cards_of
+from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
+from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext, cards_of
 from kiebitz.dissectors.protocols.schafkopf.hands import Hands
 from kiebitz.dissectors.protocols.schafkopf.play import Contradiction, Trick
-from kiebitz.dissectors.protocols.schafkopf.round_state import Conversation, Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import Round
 
 
 class Snapshots:
-    """Handlers of the MODELs of a table's conversations."""
+    """Handlers of the MODELs of a table's connections."""
 
-    def __init__(self, rounds: Rounds, hands: Hands) -> None:
-        self._rounds = rounds
+    def __init__(self, context: SchafkopfContext, hands: Hands) -> None:
+        self._context = context
         self._hands = hands
 
-    def shown(self, message: Message, conversation: Conversation, played: Round) -> None:
+    def shown(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle a snapshot from the server."""
-        self._rounds.advance(played, "playing")
+        self._context.advance(played, "playing")
         if message.fields["flag"] == "SPIEL":
-            self._rounds.seat_by_turn(conversation)
-        if self._rounds.is_impossible(message, played):
+            self._context.seat_by_turn(connection)
+        if self._context.is_impossible(message, played):
             return
         try:
             news = self._news(message, played)
         except Contradiction as error:
-            if conversation.certain_cards and not conversation.doubted:
-                conversation.doubted = True
+            if connection.certain_cards and not connection.doubted:
+                connection.doubted = True
                 place = error.field, error.place
-                self._rounds.report_card_violation(
+                self._context.report_card_violation(
                     message, played, "contradiction", *place, problem=str(error)
                 )
                 return
             # The server repeats it, or something was missed.
             played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
-            self._rounds.doubt(played, "tricks")
+            self._context.mark_unknown(played, "tricks")
             played.contested = True
             try:
                 news = self._news(message, played)
             except Contradiction:
                 news = []
-        self._hands.compare(message, conversation, played, news)
-        conversation.doubted = not self._take(message, conversation, played, news)
-        self._note_position(message, conversation, played)
-        conversation.certain_cards = True
+        self._hands.compare(message, connection, played, news)
+        connection.doubted = not self._take(message, connection, played, news)
+        self._note_position(message, connection, played)
+        connection.certain_cards = True
 
-    def move(self, message: Message, conversation: Conversation, played: Round) -> None:
+    def move(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle a client's MODEL, which plays a card."""
-        seat = conversation.seat
+        seat = connection.seat
         table: list[str | None] = message.fields["tisch"]
-        if self._rounds.is_impossible(message, played) or seat is None:
+        if self._context.is_impossible(message, played) or seat is None:
             return
-        if not conversation.certain_cards:
+        if not connection.certain_cards:
             # The client's previous snapshot is missing, so this one is new.
-            self.shown(message, conversation, played)
+            self.shown(message, connection, played)
             return
         card = table[seat]
         hand = played.hand(seat)
         now = cards_of(message, "spielerhand")
         before = played.play.current.by_seat[seat]
         if card is None or card == before:
-            self._rounds.report_card_violation(message, played, "no-card", "tisch", seat, seat=seat)
+            self._context.report_card_violation(message, played, "no-card", "tisch", seat, seat=seat)
             return
         if hand is not None and card not in hand:
-            self._rounds.report_card_violation(
+            self._context.report_card_violation(
                 message, played, "not-in-hand", "tisch", seat, card=card, hand=", ".join(hand)
             )
             return
@@ -81,7 +82,7 @@ class Snapshots:
             place = message.fields["spielerhand"].index(wrong) if wrong is not None else len(now)
             left = ", ".join(other for other in hand if other != card) or "no card"
             place = min(place, HAND - 1)
-            self._rounds.report_card_violation(
+            self._context.report_card_violation(
                 message, played, "hand-changed", "spielerhand", place, card=card, left=left
             )
             return
@@ -89,28 +90,28 @@ class Snapshots:
             news = self._news(message, played)
         except Contradiction as error:
             where = error.field, error.place
-            self._rounds.report_card_violation(message, played, "table-changed", *where, problem=str(error))
+            self._context.report_card_violation(message, played, "table-changed", *where, problem=str(error))
             return
         others = [step for step in news if step[0] != seat]
         if others:
             other, laid = others[0]
-            self._rounds.report_card_violation(
+            self._context.report_card_violation(
                 message, played, "table-changed/seat", "tisch", other, card=laid, seat=other
             )
             return
         if news and self._breaks_suit(message, played, seat, card, played.play.current):
             played.refused.add((seat, card))
             return
-        self._take(message, conversation, played, news)
-        self._note_position(message, conversation, played)
+        self._take(message, connection, played, news)
+        self._note_position(message, connection, played)
 
-    def infer_last(self, message: Message, conversation: Conversation, played: Round) -> None:
+    def infer_last(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Infer the last card of a round, when all others are known."""
         play = played.play
         left = PACK - {known.card for known in play.cards()}
         seat = play.current.next_seat()
         if play.certain and len(left) == 1 and seat is not None:
-            self._take(message, conversation, played, [(seat, min(left))], inferred=True)
+            self._take(message, connection, played, [(seat, min(left))], inferred=True)
 
     def _news(self, message: Message, played: Round) -> list[tuple[int, str]]:
         """Return the cards played since. Raises Contradiction."""
@@ -130,10 +131,10 @@ class Snapshots:
         played.play.current.leader = seat
         if trick.winner is None:
             trick.winner = seat
-            self._rounds.put_tricks(played)
+            self._context.put_tricks(played)
         elif trick.winner != seat and not trick.disputed:
             trick.disputed = True
-            self._rounds.report_violation(
+            self._context.report_violation(
                 message,
                 "trick-winner",
                 player=played.who(seat),
@@ -145,45 +146,45 @@ class Snapshots:
     def _take(
         self,
         message: Message,
-        conversation: Conversation,
+        connection: ClientConnection,
         played: Round,
         news: list[tuple[int, str]],
         inferred: bool = False,
     ) -> bool:
         """Emit events of the cards played, up to an impossible one; return False if there was one."""
-        rounds = self._rounds
+        context = self._context
         for seat, card in news:
-            if not inferred and self._is_impossible_card(message, conversation, played, seat, card):
+            if not inferred and self._is_impossible_card(message, connection, played, seat, card):
                 return False
             trick = played.play.current
             if not inferred and (seat, card) not in played.refused:
                 self._breaks_suit(message, played, seat, card, trick)
             done = played.play.add(seat, card)
             who = played.who(seat)
-            rounds.put_hand(played, seat)
-            rounds.put_table(played)
+            context.put_hand(played, seat)
+            context.put_table(played)
             if played.play.mode is not None and card == played.play.mode.called:
                 self._hands.partner(played, seat)
             data: dict[str, Any] = {"seat": seat, "name": who, "card": card}
             if inferred:
                 data["inferred"] = True
-            event = rounds.emit_of(message, "played", who, data, played.game)
+            event = context.emit_of(message, "played", who, data, played.game)
             (done or played.play.current).cards[-1].event_id = event.id
             if done is not None:
                 self._emit_trick(message, played, done)
         return True
 
     def _emit_trick(self, message: Message, played: Round, trick: Trick) -> None:
-        rounds = self._rounds
-        rounds.put_tricks(played)
-        data = rounds.trick(played, trick)
-        trick.event_id = rounds.emit_of(message, "trick", data["winner"], data, played.game).id
+        context = self._context
+        context.put_tricks(played)
+        data = context.trick(played, trick)
+        trick.event_id = context.emit_of(message, "trick", data["winner"], data, played.game).id
 
     def _is_impossible_card(
-        self, message: Message, conversation: Conversation, played: Round, seat: int, card: str
+        self, message: Message, connection: ClientConnection, played: Round, seat: int, card: str
     ) -> bool:
         """Report a card that cannot be played now; if the server repeats it, drop contradicting knowledge."""
-        insists = conversation.doubted
+        insists = connection.doubted
         played.contested = played.contested or insists
         earlier = next((other for other in played.play.cards() if other.card == card), None)
         if earlier is not None:
@@ -191,7 +192,7 @@ class Snapshots:
                 played.play.certain = False
                 return False
             key, who = "card-twice/played", played.who(earlier.seat)
-            self._rounds.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
+            self._context.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
             return True
         holder = next((other for other in played.dealt if card in (played.hand(other) or ())), None)
         if holder is not None and holder != seat:
@@ -199,14 +200,14 @@ class Snapshots:
                 del played.dealt[holder]
                 return False
             key, who = "card-twice/held", played.who(holder)
-            self._rounds.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
+            self._context.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
             return True
         if holder is None and seat in played.dealt:
             if insists:
                 del played.dealt[seat]
                 return False
             key = "not-in-hand/laid" if message.direction == "c2s" else "not-in-hand/shown"
-            self._rounds.report_card_violation(
+            self._context.report_card_violation(
                 message, played, key, "tisch", seat, card=card, player=played.who(seat)
             )
             return True
@@ -242,15 +243,15 @@ class Snapshots:
         # A card shown to another client may be a client's or that of a bot of the server.
         blame: Blame = "client" if message.direction == "c2s" else "unknown"
         who = played.who(seat)
-        self._rounds.report_card_violation(
+        self._context.report_card_violation(
             message, played, key, "tisch", seat, blame=blame, player=who, **values
         )
 
-    def _note_position(self, message: Message, conversation: Conversation, played: Round) -> None:
+    def _note_position(self, message: Message, connection: ClientConnection, played: Round) -> None:
         table, last = message.fields["tisch"], message.fields["letzter_stich"]
         event_id, tricks = played.play.showing(table, last)
         if message.event_id is None:
             message.event_id = event_id
         # Once the table is cleared, the winner's turn was already announced.
-        conversation.lead_due = conversation.lead_due or (tricks > conversation.tricks and all(table))
-        conversation.tricks = tricks
+        connection.lead_due = connection.lead_due or (tricks > connection.tricks and all(table))
+        connection.tricks = tricks
