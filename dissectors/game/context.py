@@ -185,11 +185,11 @@ class GameContext:
             self.set_in_game(running, [*unknown, *more], "unknown")
 
     def end_game(self, running: RunningGame, ts_ns: int, result: dict[str, Any] | None = None) -> None:
-        """Report the end of a game; only the first end counts."""
+        """Report the end of a game, with the result if it is new; only the first end counts."""
         if not running.ended:
             running.ended = True
             running.game.ended_ns = ts_ns
-            running.game.result = result
+            running.game.result = result or running.game.result
             self.changed_game(running.game)
 
     def remove_game(self, running: RunningGame) -> None:

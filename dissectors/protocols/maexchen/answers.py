@@ -14,16 +14,16 @@ import msgspec
 
 from kiebitz.dissectors.game.broadcast_dedup import text_key
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.maexchen.context import Rounds
+from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
 from kiebitz.dissectors.protocols.maexchen.questions import (
     ANSWER_WINDOW_NS,
     ANSWERED_BY,
     ASKED_BY,
     MAX_WAIT_NS,
     TOKENS_KEPT,
+    ClientConnection,
     Question,
     QuestionKind,
-    Seat,
     first_difference,
 )
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
@@ -33,49 +33,49 @@ UNSURE_KEPT = 256
 
 class _Unsure(msgspec.Struct, eq=False):
     message: Message
-    seat: Seat
+    connection: ClientConnection
 
 
 class Answers:
     """The open questions of a table, and the checks of their answers."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
-        self._owners: OrderedDict[Hashable, Seat] = OrderedDict()
+    def __init__(self, context: MaexchenContext) -> None:
+        self._context = context
+        self._owners: OrderedDict[Hashable, ClientConnection] = OrderedDict()
         self.unsure: list[_Unsure] = []
         """Answers to unseen questions, judged later by `judge_unsure`."""
         self._server_speaks = False
 
-    def asked(self, seat: Seat, kind: QuestionKind, message: Message, game_id: int) -> None:
-        """Note a question to a seat."""
+    def asked(self, connection: ClientConnection, kind: QuestionKind, message: Message, game_id: int) -> None:
+        """Note a question to a connection."""
         token = message.fields["token"]
-        seat.ask(token, Question(kind, message, game_id))
-        self._owners[text_key(token)] = seat
+        connection.ask(token, Question(kind, message, game_id))
+        self._owners[text_key(token)] = connection
         if len(self._owners) > TOKENS_KEPT:
             self._owners.popitem(last=False)
 
-    def addressed(self, seat: Seat) -> None:
-        """Note that the server knows the client of a seat, as it sent something there."""
+    def addressed(self, connection: ClientConnection) -> None:
+        """Note that the server knows the client of a connection, as it sent something there."""
         self._server_speaks = True
-        seat.addressed = True
+        connection.addressed = True
         if self.unsure:
-            self.unsure = [unsure for unsure in self.unsure if unsure.seat is not seat]
+            self.unsure = [unsure for unsure in self.unsure if unsure.connection is not connection]
 
-    def answered(self, seat: Seat, kind: QuestionKind, message: Message) -> Question | None:
+    def answered(self, connection: ClientConnection, kind: QuestionKind, message: Message) -> Question | None:
         """Return the question that a message answers correctly; otherwise report the violation."""
         token = message.fields["token"]
-        question = seat.questions.get(token)
+        question = connection.questions.get(token)
         if question is None:
-            self._unknown_token(seat, kind, message, token)
-            seat.doubt_answers()
+            self._unknown_token(connection, kind, message, token)
+            connection.doubt_answers()
         elif question.kind != kind:
             asked, answer = ASKED_BY[question.kind], ANSWERED_BY[question.kind]
-            self._rounds.report_violation(
+            self._context.report_violation(
                 message, "wrong-answer", name=message.name, question=asked, answer=answer
             )
             question.certain = False
         elif question.answer is not None:
-            self._rounds.report_violation(message, "used-token", answer=question.answer.name)
+            self._context.report_violation(message, "used-token", answer=question.answer.name)
         elif question.over:
             self._late(message, question)
         else:
@@ -84,9 +84,9 @@ class Answers:
             return question
         return None
 
-    def missed(self, seat: Seat, kind: QuestionKind, verdict: Message) -> None:
-        """Check the server's verdict that a seat did not answer in time."""
-        question = seat.open.get(kind)
+    def missed(self, connection: ClientConnection, kind: QuestionKind, verdict: Message) -> None:
+        """Check the server's verdict that a connection did not answer in time."""
+        question = connection.open.get(kind)
         if question is None or question.over:
             return
         asked = question.asked
@@ -96,16 +96,16 @@ class Answers:
                 self._late(question.answer, question)
             else:
                 took, answer = took_ns // 1_000_000, question.answer.name
-                self._rounds.report_violation(
+                self._context.report_violation(
                     verdict, "answer-ignored", answer=answer, took=took, question=asked.name
                 )
         elif question.certain:
-            self._rounds.report_violation(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
+            self._context.report_violation(asked, "no-answer", question=asked.name, answer=ANSWERED_BY[kind])
 
     def close(self, kind: QuestionKind, played: Round) -> None:
         """Close the questions of this kind: the server continues, and further answers are late."""
-        for seat in self._rounds.seats.values():
-            question = seat.open.get(kind)
+        for connection in self._context.connections.values():
+            question = connection.open.get(kind)
             if question is not None and question.game_id == played.game.id:
                 question.over = True
 
@@ -116,17 +116,19 @@ class Answers:
             if ts_ns is not None and ts_ns - unsure.message.ts_ns < MAX_WAIT_NS:
                 waiting.append(unsure)
             # A client that was seen to register may have been answered outside the capture.
-            elif self._server_speaks and not unsure.seat.registering:
-                self._rounds.report_violation(unsure.message, "not-registered/unseen")
+            elif self._server_speaks and not unsure.connection.registering:
+                self._context.report_violation(unsure.message, "not-registered/unseen")
         self.unsure = waiting
 
-    def _unknown_token(self, seat: Seat, kind: QuestionKind, message: Message, token: str) -> None:
+    def _unknown_token(
+        self, connection: ClientConnection, kind: QuestionKind, message: Message, token: str
+    ) -> None:
         owner = self._owners.get(text_key(token))
-        open_question = seat.open.get(kind)
-        if owner is not None and owner is not seat:
+        open_question = connection.open.get(kind)
+        if owner is not None and owner is not connection:
             whose = f"{owner.name}'s" if owner.name is not None else "another player's"
-            self._rounds.report_violation(message, "foreign-token", whose=whose)
-        elif seat.may_be_asked(message.ts_ns):
+            self._context.report_violation(message, "foreign-token", whose=whose)
+        elif connection.may_be_asked(message.ts_ns):
             return
         elif open_question is not None and not open_question.over and open_question.answer is None:
             right = open_question.asked.fields["token"]
@@ -135,16 +137,16 @@ class Answers:
             # The token is last, unless there are extra fields, which only the shorter messages get.
             start = message.length - length if kind == "announce" else len(message.name) + 1
             at, question = (start + same, length - same), ASKED_BY[kind]
-            self._rounds.report_violation(
+            self._context.report_violation(
                 message, "wrong-token", at=at, question=question, name=message.name, token=right
             )
-        elif seat.refused and not seat.names:
-            self._rounds.report_violation(message, "not-registered")
-        elif not seat.addressed and len(self.unsure) < UNSURE_KEPT:
-            self.unsure.append(_Unsure(message, seat))
-        elif seat.questions:
-            self._rounds.report_violation(message, "unasked", question=ASKED_BY[kind])
+        elif connection.refused and not connection.names:
+            self._context.report_violation(message, "not-registered")
+        elif not connection.addressed and len(self.unsure) < UNSURE_KEPT:
+            self.unsure.append(_Unsure(message, connection))
+        elif connection.questions:
+            self._context.report_violation(message, "unasked", question=ASKED_BY[kind])
 
     def _late(self, message: Message, question: Question) -> None:
         took_ms = (message.ts_ns - question.asked.ts_ns) // 1_000_000
-        self._rounds.report_violation(message, "late", took=took_ms, question=question.asked.name)
+        self._context.report_violation(message, "late", took=took_ms, question=question.asked.name)

@@ -1,4 +1,4 @@
-"""The context of the Mäxchen table and of its parts: its rounds, the seats, and the points.
+"""The context of the Mäxchen table and of its parts: its rounds, the connections, and the points.
 
 Over UDP any message may be missing or late. This module assigns messages to rounds; no violations are
 reported for incomplete rounds.
@@ -14,11 +14,11 @@ from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.model import Findings, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.points import Points
-from kiebitz.dissectors.protocols.maexchen.questions import Seat
+from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
 
 ALONE = "alone"
-"""Suffix of the key of a rule for a single captured conversation, which may lack messages."""
+"""Suffix of the key of a rule for a single captured connection, which may lack messages."""
 
 _MAX_DELAY_NS = 5_000_000
 """Longest delay of a round's messages after its end; some servers begin the next one soon after."""
@@ -28,13 +28,13 @@ def _new_log() -> EventLog:
     return EventLog(doubled=True, overtaken_ns=REORDERED_NS)
 
 
-class Rounds(GameContext):
-    """The rounds, the seats and the points, without the meaning of messages."""
+class MaexchenContext(GameContext):
+    """The rounds, the connections and the points, without the meaning of messages."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
         self.log = _new_log()
-        self.seats: dict[int, Seat] = {}
+        self.connections: dict[int, ClientConnection] = {}
         self.current: Round | None = None
         self.unscored: Round | None = None
         """A finished round whose points are not announced yet, while the next one is already starting."""
@@ -50,25 +50,21 @@ class Rounds(GameContext):
             self.leave(self.current, message.ts_ns)
         label = f"round {number}" if number is not None else "round"
         game = self.open_game(label, message.ts_ns)
-        played = self.current = Round(game, *self.part_of(game), number)
+        played = self.current = Round(game, *self.part_of(game), number=number)
         played.certain = not missing
-        self.set_in_round(played, "starting", "phase")
+        self.set_in_game(played, "starting", "phase")
         if number is not None:
-            self.set_in_round(played, number, "round")
+            self.set_in_game(played, number, "round")
         if missing:
-            self.set_in_round(played, sorted(missing), "unknown")
+            self.set_in_game(played, sorted(missing), "unknown")
         return played
 
     def leave(self, played: Round, ts_ns: int) -> None:
         """End a round, as another one begins or the points are announced."""
-        if played.game.ended_ns is None:
-            played.game.ended_ns = ts_ns
-            self.changed_game(played.game)
+        self.end_game(played, ts_ns)
         if played.over_ns is None:
             played.over_ns = ts_ns
-        if not played.left:
-            played.left = True
-            self.set_state(None, *played.place)
+        self.remove_game(played)
         if not played.scored and played.phase in ("lost", "canceled"):
             self.unscored = played
         if not played.scored and played.phase == "started":
@@ -107,7 +103,7 @@ class Rounds(GameContext):
     def _start_unseen(self, played: Round) -> Round:
         """Continue a round whose ROUND STARTED was not seen, so that its players' points are unknown."""
         played.phase = "started"
-        self.set_in_round(played, "started", "phase")
+        self.set_in_game(played, "started", "phase")
         self.points.forget()
         return played
 
@@ -124,34 +120,23 @@ class Rounds(GameContext):
             played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
         )
 
-    def set_in_round(self, played: Round, value: Any, *path: str) -> None:
-        """Change a round's part of the state, unless it was removed."""
-        if not played.left:
-            self.set_part(played.place, played.state, path, value)
-
     def set_known(self, played: Round, name: str, value: Any) -> None:
         """Set a part of a round's state, which may have been unknown before."""
-        self.set_in_round(played, value, name)
-        unknown = played.state.get("unknown", ())
-        if name in unknown:
-            rest = [other for other in unknown if other != name]
-            self.set_in_round(played, rest or None, "unknown")
+        self.set_in_game(played, value, name)
+        self.mark_known(played, name)
 
     def mark_inferred(self, played: Round, name: str, inferred: bool) -> None:
         """Note in a round's state whether one of its parts is inferred."""
         if inferred != (name in played.inferred):
             played.inferred ^= {name}
-            self.set_in_round(played, sorted(played.inferred) or None, "inferred")
+            self.set_in_game(played, sorted(played.inferred) or None, "inferred")
 
     def doubt(self, played: Round, *parts: str) -> None:
         """Mark `parts` of a round as unknown, and the round as incomplete."""
         played.certain = False
-        if not played.left:
-            part = played.state
-            self.set_in_round(played, sorted({*part.get("unknown", ()), *parts}), "unknown")
-            for name in parts:
-                if name in part:
-                    self.set_in_round(played, None, name)
+        self.mark_unknown(played, *parts)
+        for name in parts:
+            self.set_in_game(played, None, name)
 
     def count_start(self, played: Round) -> None:
         """Count a point for each player (protocol page: points)."""
@@ -179,7 +164,7 @@ class Rounds(GameContext):
         With several captured conversations, a datagram is hardly missing from all of them; with a single one
         it may be.
         """
-        heard = sum(seat.addressed and not seat.gone for seat in self.seats.values())
+        heard = sum(connection.addressed and not connection.gone for connection in self.connections.values())
         self.report_violation(message, key if heard > 1 else f"{key}/{ALONE}", **values)
 
     def emit_broadcast(

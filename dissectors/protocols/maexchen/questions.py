@@ -1,7 +1,7 @@
 """The questions of the server, and their answers with the same token (Ablauf einer Spielrunde).
 
-Each conversation has a `Seat`, which keeps the server's questions. So an answer's token can be classified:
-right, late, used, another player's, or invented.
+A `ClientConnection` keeps the server's questions to a client. So an answer's token can be classified: right,
+late, used, another player's, or invented.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Question(msgspec.Struct, eq=False):
     over: bool = False
 
 
-class Seat(msgspec.Struct, eq=False):
-    """One conversation with the server: its players, and the questions to them."""
+class ClientConnection(msgspec.Struct, eq=False):
+    """A client's connection: its players, and the questions to them."""
 
     stream: Stream
     names: list[str] = msgspec.field(default_factory=list)

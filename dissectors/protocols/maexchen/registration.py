@@ -1,4 +1,4 @@
-"""The registered players, by name and conversation (Anmelden)."""
+"""The registered players, by name and connection (Anmelden)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Collection
 
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.maexchen.context import Rounds
-from kiebitz.dissectors.protocols.maexchen.questions import Seat
+from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
+from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection
 
 MAX_NAME_LENGTH = 20
 """Maximum length in UTF-16 units, as the newest server counts them."""
@@ -16,128 +16,130 @@ MAX_NAME_LENGTH = 20
 _NOT_IN_A_NAME = re.compile(r"[\s,;:]")
 
 MAX_ABSENT = 1000
-"""Maximum number of players without an open conversation; the least recently seen one is evicted."""
+"""Maximum number of players without an open connection; the least recently seen one is evicted."""
 
-_MAX_PER_CONVERSATION = 64
-"""Maximum number of players on one conversation."""
+_MAX_PER_CONNECTION = 64
+"""Maximum number of players on one connection."""
 
 
 class Registration:
-    """The players of a table. A name belongs to the conversation that registered it last."""
+    """The players of a table. A name belongs to the connection that registered it last."""
 
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds = rounds
-        self._owner: dict[str, Seat] = {}
+    def __init__(self, context: MaexchenContext) -> None:
+        self._context = context
+        self._owner: dict[str, ClientConnection] = {}
         self._absent: OrderedDict[str, None] = OrderedDict()
-        """Players without an open conversation, the most recently seen last."""
+        """Players without an open connection, the most recently seen last."""
         self._with_commas: set[str] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
         """Players who are no longer registered; servers still list them with the points."""
 
-    def registered(self, message: Message, seat: Seat) -> None:
+    def registered(self, message: Message, connection: ClientConnection) -> None:
         """Handle REGISTERED: the oldest pending request was granted."""
         name: str | None = None
         spectator = False
-        seat.refused = seat.gone = False
-        if seat.registering:
-            request, row = seat.registering.popleft()
+        connection.refused = connection.gone = False
+        if connection.registering:
+            request, row = connection.registering.popleft()
             # Noted now, not when it was sent: a rejected request has its own diagnostic.
-            self._rounds.note_dialect(request, row)
+            self._context.note_dialect(request, row)
             name = request.fields["name"]
             spectator = request.name == "REGISTER_SPECTATOR"
-        elif seat.nameless:
+        elif connection.nameless:
             name = "undefined"
         if name is not None:
-            self.assign(seat, name)
-            self._rounds.set_state({"address": seat.stream.client, "spectator": spectator}, "players", name)
+            self.assign(connection, name)
+            self._context.set_state(
+                {"address": connection.stream.client, "spectator": spectator}, "players", name
+            )
             if "," in name:
                 self._with_commas.add(name)
-        self._rounds.emit_of(message, "registered", name, {"name": name}, None)
+        self._context.emit_of(message, "registered", name, {"name": name}, None)
 
-    def rejected(self, message: Message, seat: Seat) -> None:
+    def rejected(self, message: Message, connection: ClientConnection) -> None:
         """Handle REJECTED; report a name that newer servers do not accept."""
-        request = seat.registering.popleft()[0] if seat.registering else None
-        seat.refused = True
+        request = connection.registering.popleft()[0] if connection.registering else None
+        connection.refused = True
         name: str | None = request.fields["name"] if request is not None else None
         reason: str | None = message.fields.get("reason")
-        self._rounds.emit_of(message, "rejected", name, {"name": name, "reason": reason}, None)
+        self._context.emit_of(message, "rejected", name, {"name": name, "reason": reason}, None)
         if request is None or name is None:
             return
         if reason == "INVALID_NAME":
             start = len(request.name) + 1
             offset, length, problem = _name_violation(name)
-            self._rounds.report_violation(
+            self._context.report_violation(
                 request, "invalid-name", at=(start + offset, length), problem=problem
             )
         else:
-            self._rounds.report_violation(request, "name-taken")
+            self._context.report_violation(request, "name-taken")
 
-    def unregistered(self, message: Message, seat: Seat) -> str | None:
+    def unregistered(self, message: Message, connection: ClientConnection) -> str | None:
         """Handle UNREGISTERED; return the player's name, None if ambiguous."""
-        name = seat.name
+        name = connection.name
         if name is not None:
             self._forget(name)
             self._gone[name] = None
             if len(self._gone) > MAX_ABSENT:
                 self._gone.popitem(last=False)
-        seat.gone = not seat.names
+        connection.gone = not connection.names
         return name
 
     def restart(self, newcomers: Collection[int]) -> None:
         """Keep only the players on these streams, as the server was restarted."""
-        for name, seat in list(self._owner.items()):
-            if seat.stream.id not in newcomers:
+        for name, connection in list(self._owner.items()):
+            if connection.stream.id not in newcomers:
                 self._forget(name)
         for name in list(self._absent):
             self._forget(name)
         self._gone.clear()
 
     def _forget(self, name: str) -> None:
-        seat = self._owner.pop(name, None)
-        if seat is not None and name in seat.names:
-            seat.names.remove(name)
+        connection = self._owner.pop(name, None)
+        if connection is not None and name in connection.names:
+            connection.names.remove(name)
         self._absent.pop(name, None)
         self._with_commas.discard(name)
-        if name in self._rounds.state.get("players", {}):
-            self._rounds.set_state(None, "players", name)
+        if name in self._context.state.get("players", {}):
+            self._context.set_state(None, "players", name)
 
-    def assign(self, seat: Seat, name: str) -> None:
-        """Assign a player to a seat."""
+    def assign(self, connection: ClientConnection, name: str) -> None:
+        """Assign a player to a connection."""
         before = self._owner.get(name)
-        if before is not None and before is not seat and name in before.names:
+        if before is not None and before is not connection and name in before.names:
             before.names.remove(name)
-        if name not in seat.names:
-            seat.names.append(name)
-        self._owner[name] = seat
+        if name not in connection.names:
+            connection.names.append(name)
+        self._owner[name] = connection
         self._absent.pop(name, None)
         self._gone.pop(name, None)
-        if len(seat.names) > _MAX_PER_CONVERSATION:
-            self._note_absent(seat.names.pop(0))
+        if len(connection.names) > _MAX_PER_CONNECTION:
+            self._note_absent(connection.names.pop(0))
 
-    def disconnect(self, seat: Seat) -> None:
-        """Handle the end of a conversation, whose players may return."""
-        for name in seat.names:
+    def disconnect(self, connection: ClientConnection) -> None:
+        """Handle the end of a connection, whose players may return."""
+        for name in connection.names:
             self._note_absent(name)
 
     def _note_absent(self, name: str) -> None:
-        """Note a player without an open conversation."""
+        """Note a player without an open connection."""
         self._absent[name] = None
         self._absent.move_to_end(name)
         if len(self._absent) > MAX_ABSENT:
             forgotten = next(iter(self._absent))
             self._forget(forgotten)
-            if forgotten in self._rounds.state.get("scores", {}):
-                self._rounds.set_state(None, "scores", forgotten)
+            if forgotten in self._context.state.get("scores", {}):
+                self._context.set_state(None, "scores", forgotten)
 
     def assign_by_turn(self, name: str) -> None:
-        """Assign a player who has just moved to the only unnamed conversation that did so, if any."""
+        """Assign a player who has just moved to the only unnamed connection that did so, if any."""
         if name in self._owner:
             return
         nameless = [
-            seat
-            for seat in self._rounds.seats.values()
-            if not seat.names
-            and (question := seat.open.get("turn")) is not None
+            connection
+            for connection in self._context.connections.values()
+            if not connection.names
+            and (question := connection.open.get("turn")) is not None
             and not question.over
             and question.answer is not None
         ]
@@ -149,19 +151,19 @@ class Registration:
         if name in self._absent:
             self._absent.move_to_end(name)
         elif name not in self._owner and name not in self._gone:
-            self._rounds.set_state({}, "players", name)
+            self._context.set_state({}, "players", name)
             self._note_absent(name)
 
-    def seat_of(self, name: str) -> Seat | None:
-        """Return a player's seat, None if no conversation is known."""
+    def connection_of(self, name: str) -> ClientConnection | None:
+        """Return a player's connection, None if it is not known."""
         return self._owner.get(name)
 
     def names_at(self, client: str) -> list[str]:
-        """Return the players at an address, from an earlier conversation."""
+        """Return the players at an address, from an earlier connection."""
         return [
             name
             for name in self._absent
-            if (seat := self._owner.get(name)) is not None and seat.stream.client == client
+            if (connection := self._owner.get(name)) is not None and connection.stream.client == client
         ]
 
     def split(self, names: list[str]) -> list[str]:

@@ -6,21 +6,15 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import Game
+from kiebitz.dissectors.game.running_game import RunningGame
 from kiebitz.dissectors.protocols.maexchen.verdict import Announcement, Evidence
 
 Phase = Literal["starting", "started", "lost", "canceled"]
 
 
-class Round(msgspec.Struct, eq=False):
+class Round(RunningGame, eq=False):
     """A round; no violations are reported unless it is `certain`."""
 
-    game: Game
-    place: tuple[str, str]
-    """Path of its part of the table's state."""
-    state: State
-    """The round's part of the table's state, until it has `left` that."""
     number: int | None = None
     phase: Phase = "starting"
     players: list[str] | None = None
@@ -36,8 +30,6 @@ class Round(msgspec.Struct, eq=False):
     over_ns: int | None = None
     inferred: set[str] = msgspec.field(default_factory=set)
     scored: bool = False
-    left: bool = False
-    """True if it is no longer part of the table's state."""
 
     @property
     def due(self) -> str | None:

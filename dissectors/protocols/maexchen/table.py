@@ -2,7 +2,7 @@
 
 A game is a round. All registered clients receive the same broadcasts in separate datagrams; the broadcast log
 makes one event of the copies. The content of missing messages is inferred where possible, and no violations
-are reported for incomplete rounds.
+are reported for incomplete context.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.maexchen.answers import Answers
-from kiebitz.dissectors.protocols.maexchen.context import Rounds
-from kiebitz.dissectors.protocols.maexchen.questions import QuestionKind, Seat
+from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
+from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection, QuestionKind
 from kiebitz.dissectors.protocols.maexchen.registration import Registration
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
 from kiebitz.dissectors.protocols.maexchen.turns import Turns
@@ -35,17 +35,17 @@ class MaexchenTable(GameTable):
     """One Mäxchen server: its players, its consecutive rounds, and the points."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._rounds = rounds = Rounds(info, ids, findings)
-        super().__init__(rounds)
+        self._context = context = MaexchenContext(info, ids, findings)
+        super().__init__(context)
         self._port_was_closed = False
         """True if the server's port was closed, and the server has sent nothing since."""
         self._spoke_ns = 0
         """Time of the server's latest message to a registered client."""
         self._registered_ns = self._scored_ns = -REORDERED_NS
-        self._answers = Answers(rounds)
-        self._registration = Registration(rounds)
-        self._turns = turns = Turns(rounds, self._registration, self._answers)
-        self._handlers: dict[str, Callable[[Message, Seat], None]] = {
+        self._answers = Answers(context)
+        self._registration = Registration(context)
+        self._turns = turns = Turns(context, self._registration, self._answers)
+        self._handlers: dict[str, Callable[[Message, ClientConnection], None]] = {
             "ROUND STARTING": self._round_starting,
             "JOIN": self._join,
             "ROUND STARTED": self._round_started,
@@ -67,227 +67,227 @@ class MaexchenTable(GameTable):
         }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        seat = self._rounds.seats.get(message.stream.id) or self._new_seat(message.stream)
+        connection = self._context.connections.get(message.stream.id) or self._new_connection(message.stream)
         if message.direction == "s2c":
             if row.deviation is not None:
-                self._rounds.note_dialect(message, row)
+                self._context.note_dialect(message, row)
             if row.name not in _TO_UNREGISTERED:
-                self._spoken_to(seat, message.ts_ns)
-            elif row.name == "REJECTED" and not seat.addressed:
-                self._answers.addressed(seat)
+                self._spoken_to(connection, message.ts_ns)
+            elif row.name == "REJECTED" and not connection.addressed:
+                self._answers.addressed(connection)
         elif valid and row.name not in _REGISTRATIONS:
-            self._rounds.note_dialect(message, row)
+            self._context.note_dialect(message, row)
         if row.name in _REGISTRATIONS:
             # Real servers accept a name that is not UTF-8.
             if len(message.fields) == len(row.fields):
-                seat.registering.append((message, row))
+                connection.registering.append((message, row))
             else:
-                seat.nameless = True
+                connection.nameless = True
         elif valid and (handler := self._handlers.get(row.name)) is not None:
-            handler(message, seat)
+            handler(message, connection)
         if self._answers.unsure:
             self._answers.judge_unsure(message.ts_ns)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        seat = self._rounds.seats.get(stream.id) or self._new_seat(stream)
+        connection = self._context.connections.get(stream.id) or self._new_connection(stream)
         if direction == "c2s" or is_gap:
-            seat.doubt_answers()
+            connection.doubt_answers()
         if direction == "s2c" or is_gap:
-            seat.doubt_questions(ts_ns)
+            connection.doubt_questions(ts_ns)
 
     def unreachable(self, stream: Stream) -> None:
         self._port_was_closed = True
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        self._rounds.log.forget(stream.id)
-        self._rounds.points.newcomers.discard(stream.id)
-        seat = self._rounds.seats.pop(stream.id, None)
-        if seat is not None:
-            self._registration.disconnect(seat)
-            # The tokens are kept longer, and the seat with them.
-            seat.questions.clear()
-            seat.open.clear()
+        self._context.log.forget(stream.id)
+        self._context.points.newcomers.discard(stream.id)
+        connection = self._context.connections.pop(stream.id, None)
+        if connection is not None:
+            self._registration.disconnect(connection)
+            # The tokens are kept longer, and the connection with them.
+            connection.questions.clear()
+            connection.open.clear()
 
     def finish(self, ts_ns: int) -> None:
         self._answers.judge_unsure(None)
 
-    def _new_seat(self, stream: Stream) -> Seat:
-        """Return the seat of a new conversation; a client that was idle may be known already."""
-        seat = self._rounds.seats[stream.id] = Seat(stream)
+    def _new_connection(self, stream: Stream) -> ClientConnection:
+        """Return a new connection; a client that was idle may be known already."""
+        connection = self._context.connections[stream.id] = ClientConnection(stream)
         for name in self._registration.names_at(stream.client):
-            self._registration.assign(seat, name)
-        return seat
+            self._registration.assign(connection, name)
+        return connection
 
     # Who is there.
 
-    def _spoken_to(self, seat: Seat, ts_ns: int, newly: bool = False) -> None:
+    def _spoken_to(self, connection: ClientConnection, ts_ns: int, newly: bool = False) -> None:
         """Note a message from the server to a registered client, or to one `newly` registered."""
-        if not seat.addressed:
-            self._answers.addressed(seat)
-        seat.gone = False
+        if not connection.addressed:
+            self._answers.addressed(connection)
+        connection.gone = False
         if newly:
-            self._rounds.points.registered(seat.stream.id)
+            self._context.points.registered(connection.stream.id)
         else:
-            self._rounds.points.spoken_to(seat.stream.id)
+            self._context.points.spoken_to(connection.stream.id)
         self._port_was_closed = False
         self._spoke_ns = ts_ns
 
-    def _registered(self, message: Message, seat: Seat) -> None:
+    def _registered(self, message: Message, connection: ClientConnection) -> None:
         if self._was_down(message.ts_ns):
-            self._rounds.forget(self._spoke_ns)
+            self._context.forget(self._spoke_ns)
             self._restart(message, ())
-        self._spoken_to(seat, message.ts_ns, newly=True)
-        self._rounds.log.begin(seat.stream.id, message.ts_ns)
+        self._spoken_to(connection, message.ts_ns, newly=True)
+        self._context.log.begin(connection.stream.id, message.ts_ns)
         self._registered_ns = message.ts_ns
-        self._registration.registered(message, seat)
+        self._registration.registered(message, connection)
 
     def _was_down(self, ts_ns: int) -> bool:
         """Return True if the server was down right before: one with clients is never silent for long."""
         if self._port_was_closed:
             return True
         silent = ts_ns - self._spoke_ns >= _SILENCE_NS
-        return silent and any(seat.addressed and not seat.gone for seat in self._rounds.seats.values())
+        return silent and any(
+            connection.addressed and not connection.gone for connection in self._context.connections.values()
+        )
 
     def _restart(self, message: Message, newcomers: Collection[int] | None) -> None:
         """Reset the table after a restart of the server; it knows the streams `newcomers` (None: unknown)."""
-        self._rounds.report_violation(message, "restarted")
+        self._context.report_violation(message, "restarted")
         if newcomers is not None:
             self._registration.restart(newcomers)
-            for number, seat in self._rounds.seats.items():
-                seat.gone = number not in newcomers
-        if "scores" in self._rounds.state:
-            self._rounds.set_state(None, "scores")
-        self._rounds.points.restart()
-        self._rounds.last_number = None
+            for number, connection in self._context.connections.items():
+                connection.gone = number not in newcomers
+        if "scores" in self._context.state:
+            self._context.set_state(None, "scores")
+        self._context.points.restart()
+        self._context.last_number = None
 
-    def _unregistered(self, message: Message, seat: Seat) -> None:
-        name = self._registration.unregistered(message, seat)
-        played = self._rounds.current
+    def _unregistered(self, message: Message, connection: ClientConnection) -> None:
+        name = self._registration.unregistered(message, connection)
+        played = self._context.current
         if name is not None and played is not None and name in played.state.get("private", {}):
-            self._rounds.set_in_round(played, None, "private", name)
-        self._rounds.emit_of(message, "unregistered", name, {"name": name}, None)
+            self._context.set_in_game(played, None, "private", name)
+        self._context.emit_of(message, "unregistered", name, {"name": name}, None)
 
     # Rounds begin and end.
 
-    def _round_starting(self, message: Message, seat: Seat) -> None:
+    def _round_starting(self, message: Message, connection: ClientConnection) -> None:
         number = message.fields.get("round")
         key = ("starting", number)
-        if not self._rounds.log.is_copy(message, key):
-            played = self._rounds.begin(message, number)
-            self._rounds.emit_broadcast(message, key, "round_starting", None, {"round": number}, played)
+        if not self._context.log.is_copy(message, key):
+            played = self._context.begin(message, number)
+            self._context.emit_broadcast(message, key, "round_starting", None, {"round": number}, played)
         assert message.game_id is not None
-        self._answers.asked(seat, "join", message, message.game_id)
+        self._answers.asked(connection, "join", message, message.game_id)
 
-    def _join(self, message: Message, seat: Seat) -> None:
-        question = self._answers.answered(seat, "join", message)
-        played = self._rounds.current
+    def _join(self, message: Message, connection: ClientConnection) -> None:
+        question = self._answers.answered(connection, "join", message)
+        played = self._context.current
         if question is None or played is None or played.game.id != question.game_id:
             return
-        if seat.name is not None:
-            self._rounds.set_in_round(played, True, "private", seat.name, "joined")
-        self._rounds.emit_of(message, "joined", seat.name, {"name": seat.name}, played.game)
+        if connection.name is not None:
+            self._context.set_in_game(played, True, "private", connection.name, "joined")
+        self._context.emit_of(message, "joined", connection.name, {"name": connection.name}, played.game)
 
-    def _round_started(self, message: Message, seat: Seat) -> None:
+    def _round_started(self, message: Message, connection: ClientConnection) -> None:
         number: int | None = message.fields.get("round")
         players = self._registration.split(message.fields["players"])
         key = ("started", text_key(message.fields_json))
-        if self._rounds.log.is_copy(message, key):
+        if self._context.log.is_copy(message, key):
             return
-        played = self._rounds.current
-        if self._rounds.number_decreased(number, message.ts_ns):
-            self._restart(message, self._rounds.points.possible_newcomers)
+        played = self._context.current
+        if self._context.number_decreased(number, message.ts_ns):
+            self._restart(message, self._context.points.possible_newcomers)
         if played is None or not (
-            played.phase == "starting" or self._rounds.overtaken(played, message.ts_ns)
+            played.phase == "starting" or self._context.overtaken(played, message.ts_ns)
         ):
-            played = self._rounds.begin(message, number)
+            played = self._context.begin(message, number)
         elif number is not None and number != played.number:
             played.game.label = f"round {number}"
-            self._rounds.changed_game(played.game)
+            self._context.changed_game(played.game)
         if number is not None:
             played.number = number
-            self._rounds.set_known(played, "round", number)
+            self._context.set_known(played, "round", number)
         self._answers.close("join", played)
         if played.phase == "starting":
             played.phase = "started"
             played.certain = True
         played.players = players
         played.started_ns = message.ts_ns
-        self._rounds.set_in_round(played, "started", "phase")
-        self._rounds.set_known(played, "players", players)
-        self._rounds.set_in_round(played, None, "private")
+        self._context.set_in_game(played, "started", "phase")
+        self._context.set_known(played, "players", players)
+        self._context.set_in_game(played, None, "private")
         for name in players:
             self._registration.seen(name)
-        self._rounds.count_start(played)
+        self._context.count_start(played)
         data = {"round": played.number, "players": players}
-        self._rounds.emit_broadcast(message, key, "round_started", None, data, played)
+        self._context.emit_broadcast(message, key, "round_started", None, data, played)
 
-    def _round_canceled(self, message: Message, seat: Seat) -> None:
+    def _round_canceled(self, message: Message, connection: ClientConnection) -> None:
         reason: str = message.fields["reason"]
         key = ("canceled", reason)
-        if self._rounds.log.is_copy(message, key):
+        if self._context.log.is_copy(message, key):
             return
-        played = self._rounds.current
+        played = self._context.current
         # Only a round that has started with one player can still be called off.
         if played is None or not (
             played.phase == "starting" or (played.phase == "started" and len(played.players or ()) < 2)
         ):
-            played = self._rounds.begin(message, None)
+            played = self._context.begin(message, None)
         if played.phase == "starting" and "player" in reason and not reason.lower().startswith("no"):
             # The round had started with one player, who got a point; that was not seen.
-            self._rounds.points.forget()
+            self._context.points.forget()
         self._answers.close("join", played)
         played.phase = "canceled"
         played.over_ns = message.ts_ns
-        played.game.result = {"canceled": reason}
-        played.game.ended_ns = message.ts_ns
-        self._rounds.changed_game(played.game)
-        self._rounds.set_in_round(played, "canceled", "phase")
-        self._rounds.emit_broadcast(message, key, "round_canceled", None, {"reason": reason}, played)
+        self._context.end_game(played, message.ts_ns, {"canceled": reason})
+        self._context.set_in_game(played, "canceled", "phase")
+        self._context.emit_broadcast(message, key, "round_canceled", None, {"reason": reason}, played)
 
     # The end of a round.
 
-    def _player_lost(self, message: Message, seat: Seat) -> None:
+    def _player_lost(self, message: Message, connection: ClientConnection) -> None:
         names = self._registration.split(message.fields["names"])
         reason: str = message.fields["reason"]
         key = ("lost", text_key(message.fields_json))
-        if self._rounds.log.is_copy(message, key):
+        if self._context.log.is_copy(message, key):
             return
         against = self._second_loss(message)
-        played = self._rounds.playing(message)
+        played = self._context.playing(message)
         self._turns.infer_see(message, played)
         if played.certain and against is None:
             against = objection(names, reason, played.evidence())
         kind = _LATE_REASONS.get(reason)
-        loser = self._registration.seat_of(names[0]) if len(names) == 1 else None
+        loser = self._registration.connection_of(names[0]) if len(names) == 1 else None
         if loser is not None and kind is not None:
             self._answers.missed(loser, kind, message)
         self._answers.close("turn", played)
         self._answers.close("announce", played)
         if played.game.result is None:
             played.game.result = {"losers": names, "reason": reason}
-            self._rounds.changed_game(played.game)
-            if played is self._rounds.current:
-                self._rounds.points.lost(names)
+            self._context.changed_game(played.game)
+            if played is self._context.current:
+                self._context.points.lost(names)
         if played.phase == "started":
             played.phase = "lost"
             played.over_ns = message.ts_ns
-            self._rounds.set_in_round(played, "lost", "phase")
-            self._rounds.set_in_round(played, None, "turn")
-            self._rounds.set_in_round(played, {"names": names, "reason": reason}, "lost")
-        self._rounds.emit_broadcast(message, key, "lost", None, {"names": names, "reason": reason}, played)
+            self._context.set_in_game(played, "lost", "phase")
+            self._context.set_in_game(played, None, "turn")
+            self._context.set_in_game(played, {"names": names, "reason": reason}, "lost")
+        self._context.emit_broadcast(message, key, "lost", None, {"names": names, "reason": reason}, played)
         losers, missing = ", ".join(names), missing_evidence(reason, played.evidence())
         if against is not None:
-            self._rounds.report_server_violation(
+            self._context.report_server_violation(
                 message, "wrong-verdict", losers=losers, reason=reason, objection=against
             )
         elif missing is not None:
-            self._rounds.report_violation(
+            self._context.report_violation(
                 message, "loss-unexplained", losers=losers, reason=reason, missing=missing
             )
 
     def _second_loss(self, message: Message) -> str | None:
         """Return the objection to another loss right after that of the same round, if it is one."""
-        played = self._rounds.current
+        played = self._context.current
         if played is None or played.phase != "lost" or not played.certain or played.over_ns is None:
             return None
         losers = (played.game.result or {}).get("losers")
@@ -295,33 +295,33 @@ class MaexchenTable(GameTable):
             return None
         return f"{', '.join(losers)} had lost this round already"
 
-    def _score(self, message: Message, seat: Seat) -> None:
+    def _score(self, message: Message, connection: ClientConnection) -> None:
         scores: dict[str, int] = message.fields["scores"]
         key = ("score", text_key(message.fields_json))
-        if self._rounds.log.is_copy(message, key):
+        if self._context.log.is_copy(message, key):
             return
-        played = self._rounds.current
-        if self._rounds.unscored is not None and (played is None or played.phase == "starting"):
-            played = self._rounds.unscored
+        played = self._context.current
+        if self._context.unscored is not None and (played is None or played.phase == "starting"):
+            played = self._context.unscored
         elif self._is_extra(message, scores):
             return
         elif played is not None and played.phase == "starting":
             played = None
-        self._rounds.unscored = None
-        if self._rounds.points.shows_restart(scores):
-            self._restart(message, self._rounds.points.possible_newcomers)
+        self._context.unscored = None
+        if self._context.points.shows_restart(scores):
+            self._restart(message, self._context.points.possible_newcomers)
         for name, points in scores.items():
             self._registration.seen(name)
-            self._rounds.set_state(points, "scores", name)
-        wrong = self._rounds.points.wrong(scores)
+            self._context.set_state(points, "scores", name)
+        wrong = self._context.points.wrong(scores)
         if wrong and self._is_due(message, played):
-            self._rounds.report_server_violation(message, "wrong-score", problem="; ".join(wrong))
+            self._context.report_server_violation(message, "wrong-score", problem="; ".join(wrong))
         self._scored_ns = message.ts_ns
         if played is not None:
             played.scored = True
-            self._rounds.leave(played, message.ts_ns)
-        self._rounds.points.announce(scores)
-        self._rounds.emit_broadcast(message, key, "score", None, {"scores": scores}, played)
+            self._context.leave(played, message.ts_ns)
+        self._context.points.announce(scores)
+        self._context.emit_broadcast(message, key, "score", None, {"scores": scores}, played)
 
     def _is_due(self, message: Message, played: Round | None) -> bool:
         """Return True if the points must follow from the rounds: no part of a round can be missing."""
@@ -333,10 +333,10 @@ class MaexchenTable(GameTable):
 
     def _is_extra(self, message: Message, scores: dict[str, int]) -> bool:
         """Return True for points sent to a spectator during a round, as a fork's server does."""
-        played = self._rounds.current
+        played = self._context.current
         if played is not None and (played.phase not in ("starting", "started") or played.game.result):
             return False
         just_registered = message.ts_ns - self._registered_ns < REORDERED_NS
-        return self._rounds.points.is_repeat(scores) or (
+        return self._context.points.is_repeat(scores) or (
             just_registered and played is not None and played.phase == "started"
         )

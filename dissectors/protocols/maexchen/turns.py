@@ -9,9 +9,9 @@ from collections.abc import Hashable
 
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.maexchen.answers import Answers
-from kiebitz.dissectors.protocols.maexchen.context import Rounds
+from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
 from kiebitz.dissectors.protocols.maexchen.dice import MIA
-from kiebitz.dissectors.protocols.maexchen.questions import Seat
+from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection
 from kiebitz.dissectors.protocols.maexchen.registration import Registration
 from kiebitz.dissectors.protocols.maexchen.round_state import Round
 from kiebitz.dissectors.protocols.maexchen.verdict import Announcement
@@ -20,65 +20,65 @@ from kiebitz.dissectors.protocols.maexchen.verdict import Announcement
 class Turns:
     """Handlers of the messages between a round's beginning and its loss."""
 
-    def __init__(self, rounds: Rounds, registration: Registration, answers: Answers) -> None:
-        self._rounds = rounds
+    def __init__(self, context: MaexchenContext, registration: Registration, answers: Answers) -> None:
+        self._context = context
         self._registration = registration
         self._answers = answers
 
-    def your_turn(self, message: Message, seat: Seat) -> None:
+    def your_turn(self, message: Message, connection: ClientConnection) -> None:
         """Handle the server's question to the player whose turn it is."""
-        played = self._rounds.playing(message)
-        name = seat.name
-        inferred = name is None and not seat.names
+        played = self._context.playing(message)
+        name = connection.name
+        inferred = name is None and not connection.names
         if inferred:
             name = played.due
             if name is not None:
-                self._registration.assign(seat, name)
+                self._registration.assign(connection, name)
         self._set_turn(played, name, inferred)
-        self._rounds.emit_of(message, "turn", name, {"name": name}, played.game)
-        self._answers.asked(seat, "turn", message, played.game.id)
+        self._context.emit_of(message, "turn", name, {"name": name}, played.game)
+        self._answers.asked(connection, "turn", message, played.game.id)
 
-    def takes_turn(self, message: Message, seat: Seat) -> None:
+    def takes_turn(self, message: Message, connection: ClientConnection) -> None:
         """Handle `ROLL` or `SEE`."""
-        self._answers.answered(seat, "turn", message)
+        self._answers.answered(connection, "turn", message)
 
-    def announces(self, message: Message, seat: Seat) -> None:
+    def announces(self, message: Message, connection: ClientConnection) -> None:
         """Handle a client's announcement."""
-        self._answers.answered(seat, "announce", message)
+        self._answers.answered(connection, "announce", message)
 
     def _infer(self, message: Message, played: Round, kind: str, name: str, key: Hashable) -> None:
         """Emit an event without a message, and log it for copies of a later one."""
-        self._rounds.log.expect(
-            key, self._rounds.emit(kind, message.ts_ns, name, {"name": name}, played.game)
+        self._context.log.expect(
+            key, self._context.emit(kind, message.ts_ns, name, {"name": name}, played.game)
         )
 
     def _set_turn(self, played: Round, name: str | None, inferred: bool = False) -> None:
         if played.phase == "started":
             if played.due is not None and name is not None and name != played.due:
-                self._rounds.doubt(played, "announced")
+                self._context.doubt(played, "announced")
             played.turn = name
-            self._rounds.set_in_round(played, name, "turn")
-            self._rounds.mark_inferred(played, "turn", inferred and name is not None)
+            self._context.set_in_game(played, name, "turn")
+            self._context.mark_inferred(played, "turn", inferred and name is not None)
 
-    def player_rolls(self, message: Message, seat: Seat) -> None:
+    def player_rolls(self, message: Message, connection: ClientConnection) -> None:
         """Handle the server's message that a player rolls."""
         name: str = message.fields["name"]
         key = ("rolls", name)
-        if self._rounds.log.is_copy(message, key):
+        if self._context.log.is_copy(message, key):
             return
-        played = self._rounds.playing(message)
+        played = self._context.playing(message)
         self._check_order(message, played, name)
         self._rolls(played, name)
-        self._rounds.emit_broadcast(message, key, "rolls", name, {"name": name}, played)
+        self._context.emit_broadcast(message, key, "rolls", name, {"name": name}, played)
         self._registration.assign_by_turn(name)
 
     def _rolls(self, played: Round, name: str | None, inferred: bool = False) -> None:
         self._set_turn(played, name, inferred)
         played.rolling = name
         played.rolled.clear()
-        self._rounds.set_in_round(played, None, "private")
-        self._rounds.set_in_round(played, name, "rolling")
-        self._rounds.mark_inferred(played, "rolling", inferred)
+        self._context.set_in_game(played, None, "private")
+        self._context.set_in_game(played, name, "rolling")
+        self._context.mark_inferred(played, "rolling", inferred)
 
     def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
         """Infer who rolls: the oldest servers do not announce it, with others the datagram may be lost."""
@@ -86,60 +86,60 @@ class Turns:
             self._rolls(played, name, inferred=True)
             self._infer(message, played, "rolls", name, ("rolls", name))
 
-    def rolled(self, message: Message, seat: Seat) -> None:
+    def rolled(self, message: Message, connection: ClientConnection) -> None:
         """Handle the result of a roll, which only the roller receives."""
-        played = self._rounds.playing(message)
-        name = seat.name or played.rolling or played.turn
+        played = self._context.playing(message)
+        name = connection.name or played.rolling or played.turn
         dice: str = message.fields["dice"]
         self._infer_roll(message, played, name)
         if name is not None:
-            if not seat.names:
-                self._registration.assign(seat, name)
+            if not connection.names:
+                self._registration.assign(connection, name)
             played.rolled[name] = dice
-            self._rounds.set_in_round(played, dice, "private", name, "dice")
-        self._rounds.emit_of(message, "rolled", name, {"name": name, "dice": dice}, played.game)
-        self._answers.asked(seat, "announce", message, played.game.id)
+            self._context.set_in_game(played, dice, "private", name, "dice")
+        self._context.emit_of(message, "rolled", name, {"name": name, "dice": dice}, played.game)
+        self._answers.asked(connection, "announce", message, played.game.id)
 
-    def announced(self, message: Message, seat: Seat) -> None:
+    def announced(self, message: Message, connection: ClientConnection) -> None:
         """Handle the server's message that a player announces dice."""
         name: str = message.fields["name"]
         dice: str = message.fields["dice"]
         key = ("announced", name, dice)
-        if self._rounds.log.is_copy(message, key):
+        if self._context.log.is_copy(message, key):
             return
-        played = self._rounds.playing(message)
+        played = self._context.playing(message)
         if played.rolling != name:
             self._check_order(message, played, name)
             self._infer_roll(message, played, name)
         played.before, played.last = played.last, Announcement(name, dice)
         played.rolling = None
-        self._rounds.set_in_round(played, None, "rolling")
-        self._rounds.mark_inferred(played, "rolling", False)
+        self._context.set_in_game(played, None, "rolling")
+        self._context.mark_inferred(played, "rolling", False)
         # Mäxchen is uncovered at once; after any other announcement it is the next player's turn.
         self._set_turn(played, played.due if dice != MIA else None, inferred=True)
-        self._rounds.set_known(played, "announced", {"name": name, "dice": dice})
+        self._context.set_known(played, "announced", {"name": name, "dice": dice})
         if name in played.rolled:
-            self._rounds.set_in_round(played, played.rolled[name] != dice, "private", name, "bluff")
-        self._rounds.emit_broadcast(message, key, "announced", name, {"name": name, "dice": dice}, played)
+            self._context.set_in_game(played, played.rolled[name] != dice, "private", name, "bluff")
+        self._context.emit_broadcast(message, key, "announced", name, {"name": name, "dice": dice}, played)
         self._check_announcement(message, name, dice)
 
-    def player_wants_to_see(self, message: Message, seat: Seat) -> None:
+    def player_wants_to_see(self, message: Message, connection: ClientConnection) -> None:
         """Handle the server's message that a player wants to see."""
         name: str = message.fields["name"]
         key = ("sees", name)
-        if self._rounds.log.is_copy(message, key):
+        if self._context.log.is_copy(message, key):
             return
-        played = self._rounds.playing(message)
+        played = self._context.playing(message)
         self._check_order(message, played, name)
         self._sees(played, name)
-        self._rounds.emit_broadcast(message, key, "wants_to_see", name, {"name": name}, played)
+        self._context.emit_broadcast(message, key, "wants_to_see", name, {"name": name}, played)
         self._registration.assign_by_turn(name)
 
     def _sees(self, played: Round, name: str, inferred: bool = False) -> None:
         self._set_turn(played, name, inferred)
         played.seer = name
-        self._rounds.set_in_round(played, name, "seer")
-        self._rounds.mark_inferred(played, "seer", inferred)
+        self._context.set_in_game(played, name, "seer")
+        self._context.mark_inferred(played, "seer", inferred)
 
     def infer_see(self, message: Message, played: Round) -> None:
         """Infer who wants to see, if the server did not announce it, or that datagram was lost.
@@ -159,8 +159,8 @@ class Turns:
 
     def _who_sees(self, played: Round) -> str | None:
         """Return the player whose SEE the server has not yet handled."""
-        for seat in self._rounds.seats.values():
-            question = seat.open.get("turn")
+        for connection in self._context.connections.values():
+            question = connection.open.get("turn")
             if (
                 question is not None
                 and question.game_id == played.game.id
@@ -168,24 +168,24 @@ class Turns:
                 and question.answer is not None
                 and question.answer.name == "SEE"
             ):
-                return seat.name
+                return connection.name
         return None
 
-    def actual_dice(self, message: Message, seat: Seat) -> None:
+    def actual_dice(self, message: Message, connection: ClientConnection) -> None:
         """Handle the dice that the server uncovers."""
         dice: str = message.fields["dice"]
         key = ("actual", dice)
-        if self._rounds.log.is_copy(message, key):
+        if self._context.log.is_copy(message, key):
             return
-        played = self._rounds.playing(message)
+        played = self._context.playing(message)
         self.infer_see(message, played)
         played.actual = dice
-        self._rounds.set_in_round(played, dice, "actual")
-        self._rounds.emit_broadcast(message, key, "actual_dice", None, {"dice": dice}, played)
+        self._context.set_in_game(played, dice, "actual")
+        self._context.emit_broadcast(message, key, "actual_dice", None, {"dice": dice}, played)
         name = played.last.name if played.last is not None else None
         if played.certain and name is not None and played.rolled.get(name, dice) != dice:
             rolled = played.rolled[name]
-            self._rounds.report_server_violation(
+            self._context.report_server_violation(
                 message, "other-dice/shown", player=name, rolled=rolled, dice=dice
             )
 
@@ -194,19 +194,19 @@ class Turns:
     def _check_order(self, message: Message, played: Round, name: str) -> None:
         due = played.rolling if played.rolling is not None and played.certain else played.due
         if played.phase == "started" and due is not None and name != due:
-            self._rounds.report_violation(message, "out-of-turn", player=due)
-            self._rounds.doubt(played, "announced")
+            self._context.report_violation(message, "out-of-turn", player=due)
+            self._context.doubt(played, "announced")
 
     def _check_announcement(self, message: Message, name: str, dice: str) -> None:
         """Check that the server broadcasts the player's announcement unchanged."""
-        seat = self._registration.seat_of(name)
-        question = seat.open.get("announce") if seat is not None else None
+        connection = self._registration.connection_of(name)
+        question = connection.open.get("announce") if connection is not None else None
         if question is None or question.over:
             return
         question.over = True
         # The server may have accepted a message that Kiebitz rejects.
         if question.answer is not None and question.certain and question.answer.fields["dice"] != dice:
             announced = question.answer.fields["dice"]
-            self._rounds.report_server_violation(
+            self._context.report_server_violation(
                 message, "other-dice/announced", player=name, announced=announced, dice=dice
             )
