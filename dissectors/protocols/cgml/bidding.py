@@ -22,14 +22,14 @@ from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, lev
 class Bidding:
     """Handlers for messages before the first card; each takes one observation and its hand."""
 
-    def __init__(self, groups: CgmlContext) -> None:
-        self._groups = groups
+    def __init__(self, context: CgmlContext) -> None:
+        self._context = context
 
     def dealt(self, observation: Observation, hand: Hand, player: int | None) -> None:
         """Process cards dealt from the desk, in one packet or in several."""
         cards: list[str | None] = observation.fields["card"]
         if observation.fields["to"] == "talon":
-            self._groups.put_in(hand, len(cards), "talon")
+            self._context.set_in_game(hand, len(cards), "talon")
             return
         if player is None or observation.fields["to"] != "hand" or len(hand.dealt) > len(hand.seats):
             return
@@ -37,7 +37,7 @@ class Bidding:
             if card is not None and hand.certain:
                 whose = next((other for other, dealt in hand.dealt.items() if card in dealt), None)
                 if whose is not None:
-                    self._groups.report_violation_of(
+                    self._context.report_violation_of(
                         observation, "dealt-twice", part="text", path=(place,), card=card_words(card)
                     )
         held = hand.dealt.setdefault(player, [])
@@ -47,18 +47,20 @@ class Bidding:
 
     def _all_dealt(self, observation: Observation, hand: Hand, player: int) -> None:
         key = ("dealt", player)
-        if self._groups.known_before(hand, key, observation):
+        if self._context.known_before(hand, key, observation):
             return
         cards = hand.dealt[player]
         if len(cards) > HAND and hand.certain:
-            self._groups.report_violation_of(observation, "wrong-count/more", player=player, count=len(cards))
-        self._groups.put_in(hand, len(cards), "hands", str(player))
+            self._context.report_violation_of(
+                observation, "wrong-count/more", player=player, count=len(cards)
+            )
+        self._context.set_in_game(hand, len(cards), "hands", str(player))
         if None not in cards:
-            self._groups.put_in(hand, cards.copy(), "private", str(player), "hand")
+            self._context.set_in_game(hand, cards.copy(), "private", str(player), "hand")
         data = {"player": player, "cards": cards.copy()}
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-        hand.events[key] = self._groups.emit_observed(observation, "dealt", player, data, hand)
+        hand.events[key] = self._context.emit_observed(observation, "dealt", player, data, hand)
 
     def deal_is_over(self, observation: Observation, hand: Hand) -> None:
         """End the deal at the next message; players with too few cards get no more."""
@@ -67,7 +69,7 @@ class Bidding:
         for player, cards in hand.dealt.items():
             if len(cards) < HAND and ("dealt", player) not in hand.events:
                 if hand.certain:
-                    self._groups.report_violation_of(
+                    self._context.report_violation_of(
                         observation, "wrong-count/fewer", player=player, count=len(cards)
                     )
                 self._all_dealt(observation, hand, player)
@@ -83,20 +85,20 @@ class Bidding:
             # The server will announce the bid that was accepted.
             return
         if asked and answer not in ("YES", "NO"):
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "wrong-answer/bid", part="text", answer=answer, asked=asked
             )
             return
         if asked == "" and answer in ("YES", "NO"):
-            self._groups.report_violation_of(observation, "wrong-answer/no-bid", part="text", answer=answer)
+            self._context.report_violation_of(observation, "wrong-answer/no-bid", part="text", answer=answer)
             return
         call = {"YES": asked or "", "NO": "PASS"}.get(answer, answer)
-        if self._groups.known_later(hand, ("bid", player, call), observation):
+        if self._context.known_later(hand, ("bid", player, call), observation):
             return
         standing = _highest_bid(hand)
         if hand.certain and not asked and call != "PASS" and standing and not _is_higher(call, standing):
             higher = ", ".join((*LADDER[LADDER.index(standing) + 1 :], "PASS"))
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "bid-not-higher", part="text", call=call, standing=standing, higher=higher
             )
         self._bid(observation, hand, player, call)
@@ -109,7 +111,7 @@ class Bidding:
         heard = [bid for bid in hand.bids if bid[0] == player]
         if hand.certain and player in hand.awaited and heard and heard[-1] != (player, call):
             bid = heard[-1][1]
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "told-otherwise/bid", part="text", call=call, player=player, bid=bid
             )
         hand.awaited.discard(player)
@@ -119,13 +121,13 @@ class Bidding:
         self, observation: Observation, hand: Hand, player: int, call: str, by_server: bool = False
     ) -> None:
         key = ("bid", player, call)
-        if self._groups.known_before(hand, key, observation):
+        if self._context.known_before(hand, key, observation):
             return
         hand.bids.append((player, call))
-        bids = self._groups.part(hand).get("bidding", ())
-        self._groups.put_in(hand, [*bids, {"player": player, "call": call}], "bidding")
-        self._groups.put_in(hand, None, "turn")
-        hand.events[key] = self._groups.emit_observed(
+        bids = hand.state.get("bidding", ())
+        self._context.set_in_game(hand, [*bids, {"player": player, "call": call}], "bidding")
+        self._context.set_in_game(hand, None, "turn")
+        hand.events[key] = self._context.emit_observed(
             observation, "bid", player, {"player": player, "call": call}, hand
         )
         if by_server:
@@ -137,14 +139,14 @@ class Bidding:
         """Handle the result of the bidding."""
         player: int = observation.fields["playerid"]
         game: str = observation.fields["licite"]
-        if self._groups.known_before(hand, "contract", observation):
+        if self._context.known_before(hand, "contract", observation):
             return
         # If all pass, a server may still let one of them play.
         if hand.certain and game != "PASS" and _highest_bid(hand) and (player, game) not in hand.bids:
             bids = ", ".join(
-                f"{self._groups.name_of(who)} {what}" for who, what in hand.bids if what != "PASS"
+                f"{self._context.name_of(who)} {what}" for who, what in hand.bids if what != "PASS"
             )
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "not-bid", part="text", player=player, game=game, bids=bids or "no bids"
             )
             # Other clients may know the real declarer.
@@ -152,50 +154,50 @@ class Bidding:
         hand.declarer = player
         self._contract(hand, player, game)
         data = {"player": player, "game": game}
-        hand.events["contract"] = self._groups.emit_observed(observation, "contract", player, data, hand)
+        hand.events["contract"] = self._context.emit_observed(observation, "contract", player, data, hand)
 
     def _contract(self, hand: Hand, player: int, game: str) -> None:
         hand.contract = game
-        self._groups.put_in(hand, player, "declarer")
-        self._groups.put_in(hand, game, "contract")
-        self._groups.put_known(hand, "contract")
+        self._context.set_in_game(hand, player, "declarer")
+        self._context.set_in_game(hand, game, "contract")
+        self._context.mark_known(hand, "contract")
 
     def takes_talon(self, observation: Observation, hand: Hand, player: int | None) -> None:
         """Handle the cards of the talon that the declarer receives."""
-        if player is None or self._groups.known_before(hand, "talon", observation):
+        if player is None or self._context.known_before(hand, "talon", observation):
             return
         cards: list[str | None] = observation.fields["card"]
         if hand.certain and len(cards) != TALON:
-            self._groups.report_violation_of(observation, "wrong-count/talon", count=len(cards))
+            self._context.report_violation_of(observation, "wrong-count/talon", count=len(cards))
         if hand.certain and hand.declarer not in (None, player):
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "wrong-player", player=player, declarer=hand.declarer
             )
         hand.talon = cards.copy()
-        self._groups.put_in(hand, None, "talon")
+        self._context.set_in_game(hand, None, "talon")
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-        self._groups.put_hands(hand, player)
-        hand.events["talon"] = self._groups.emit_observed(observation, "talon_taken", player, data, hand)
+        self._context.put_hands(hand, player)
+        hand.events["talon"] = self._context.emit_observed(observation, "talon_taken", player, data, hand)
 
     def discards(self, observation: Observation, hand: Hand, player: int) -> None:
         """Process two cards put into the talon; only the player's own message shows them."""
         cards: list[str | None] = observation.fields["card"]
-        if self._groups.known_before(hand, "discards", observation):
+        if self._context.known_before(hand, "discards", observation):
             if hand.discards is not None and None in hand.discards and None not in cards:
                 # The announcement to the others was recorded before the player's own message.
                 self._put_discards(hand, player, cards)
-                self._groups.put_hands(hand, player)
+                self._context.put_hands(hand, player)
             return
         held = hand.cards_of(player)
         if len(cards) != TALON:
-            self._groups.report_violation_of(observation, "wrong-count/discards", count=len(cards))
+            self._context.report_violation_of(observation, "wrong-count/discards", count=len(cards))
             if len(cards) > TALON:
                 return
         for place, card in enumerate(cards):
             if hand.certain and held is not None and card is not None and card not in held:
-                self._groups.report_violation_of(
+                self._context.report_violation_of(
                     observation,
                     "not-in-hand/discarded",
                     part="text",
@@ -206,17 +208,17 @@ class Bidding:
                 )
                 return
         data: dict[str, Any] = {"player": player, "cards": cards.copy()}
-        self._groups.put_in(hand, len(cards), "talon")
+        self._context.set_in_game(hand, len(cards), "talon")
         self._put_discards(hand, player, cards)
         if None not in cards:
             data |= private(player, cards=[None] * len(cards))
-        self._groups.put_hands(hand, player)
-        hand.events["discards"] = self._groups.emit_observed(observation, "discarded", player, data, hand)
+        self._context.put_hands(hand, player)
+        hand.events["discards"] = self._context.emit_observed(observation, "discarded", player, data, hand)
 
     def _put_discards(self, hand: Hand, player: int, cards: list[str | None]) -> None:
         hand.discards = cards.copy()
         if None not in cards:
-            self._groups.put_in(hand, cards.copy(), "private", str(player), "talon")
+            self._context.set_in_game(hand, cards.copy(), "private", str(player), "talon")
 
     def names(self, observation: Observation, hand: Hand) -> None:
         """Process the declarer's choice of trumps; the server then announces it to all."""
@@ -236,7 +238,7 @@ class Bidding:
         else:
             return
         part, path = ("text", (1,)) if trumf else ("tag", (0,))
-        self._groups.report_violation_of(observation, broken, part=part, path=path, game=game)
+        self._context.report_violation_of(observation, broken, part=part, path=path, game=game)
 
     def game(self, observation: Observation, hand: Hand) -> None:
         """Process the announcement of the game: when trumps are named, and again before the first card."""
@@ -250,49 +252,49 @@ class Bidding:
         before = hand.events.get(key)
         if before is not None and hand.certain and any(before.data[name] != said[name] for name in said):
             now, then = self._game_words(said), self._game_words(before.data)
-            self._groups.report_violation_of(observation, "told-otherwise/trumps", said=now, before=then)
+            self._context.report_violation_of(observation, "told-otherwise/trumps", said=now, before=then)
             # The clients may play either game.
             hand.certain = False
-        if self._groups.known_before(hand, key, observation):
+        if self._context.known_before(hand, key, observation):
             return
         if hand.certain and not hand.named:
             self._fits_the_game(observation, hand)
         hand.declarer = player
         hand.trump, hand.second = trump or None, second or None
         self._contract(hand, player, game)
-        self._groups.put_in(hand, hand.trump, "trump")
-        self._groups.put_in(hand, hand.second, "second")
-        self._groups.put_known(hand, "trump")
-        self._groups.put_hands(hand, player)
-        hand.events[key] = self._groups.emit_observed(observation, "trump", player, said, hand)
+        self._context.set_in_game(hand, hand.trump, "trump")
+        self._context.set_in_game(hand, hand.second, "second")
+        self._context.mark_known(hand, "trump")
+        self._context.put_hands(hand, player)
+        hand.events[key] = self._context.emit_observed(observation, "trump", player, said, hand)
 
     def _game_words(self, said: dict[str, Any]) -> str:
         trumps = trumps_words(":".join(filter(None, (said["trump"], said["second"]))))
-        return f"{said['game']} of {self._groups.name_of(said['player'])} with {trumps}"
+        return f"{said['game']} of {self._context.name_of(said['player'])} with {trumps}"
 
     def _summary(self, observation: Observation, hand: Hand, said: dict[str, Any]) -> None:
         level = level_of(observation.fields["flek"])
         if hand.certain and level != hand.level:
             path = (2 if said["trump"] is not None else 1,)
             told, known = observation.fields["flek"], level_text(hand.level)
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "told-otherwise/level", part="text", path=path, level=told, known=known
             )
         hand.level = level
-        self._groups.put_in(hand, observation.fields["flek"], "flek")
+        self._context.set_in_game(hand, observation.fields["flek"], "flek")
 
     def doubles(self, observation: Observation, hand: Hand, player: int, asked: str | None) -> None:
         """Process a client's answer on doubling the game, and the game against."""
         text: str = observation.fields["flek"]
         level, before = level_of(text), level_of(asked or "0:0")
         if level[0] < before[0] or level[1] < before[1]:
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "flek-lowered", part="text", level=text, asked=asked
             )
             return
         without = hand.contract is not None and hand.contract not in WITH_A_SEVEN
         if hand.certain and without and ":" in text and ":" not in (asked or ":"):
-            self._groups.report_violation_of(observation, "flek-against", part="text", game=hand.contract)
+            self._context.report_violation_of(observation, "flek-against", part="text", game=hand.contract)
             return
         self._level(observation, hand, player, text)
 
@@ -313,11 +315,11 @@ class Bidding:
             return
         else:
             hand.level = level_of(text)
-            fleks = self._groups.part(hand).get("fleks", ())
-            self._groups.put_in(hand, [*fleks, {"player": player, "level": text}], "fleks")
-            self._groups.put_in(hand, text, "flek")
-            self._groups.put_in(hand, None, "turn")
-            self._groups.emit_observed(observation, "flek", player, {"player": player, "level": text}, hand)
+            fleks = hand.state.get("fleks", ())
+            self._context.set_in_game(hand, [*fleks, {"player": player, "level": text}], "fleks")
+            self._context.set_in_game(hand, text, "flek")
+            self._context.set_in_game(hand, None, "turn")
+            self._context.emit_observed(observation, "flek", player, {"player": player, "level": text}, hand)
         assert observation.event is not None
         told.append(observation.event)
 

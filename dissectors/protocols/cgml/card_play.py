@@ -19,13 +19,13 @@ _MAX_PAUSES = 16
 class CardPlay:
     """Handlers for messages from the first card on; each takes one observation and its hand."""
 
-    def __init__(self, groups: CgmlContext) -> None:
-        self._groups = groups
+    def __init__(self, context: CgmlContext) -> None:
+        self._context = context
 
     def plays(self, observation: Observation, hand: Hand, player: int) -> None:
         """Process a client's card, or all remaining cards laid down together."""
         cards: list[str] = observation.fields["card"]
-        if self._groups.known_later(hand, ("played", player, *cards), observation):
+        if self._context.known_later(hand, ("played", player, *cards), observation):
             return
         if self._objection(observation, hand, player, cards):
             return
@@ -39,7 +39,7 @@ class CardPlay:
         for place, card in enumerate(cards):
             if card not in held:
                 path, known = (place,), f"one of {cards_words(held)}" if held else "no card"
-                self._groups.report_violation_of(
+                self._context.report_violation_of(
                     observation,
                     "not-in-hand/played",
                     part="text",
@@ -50,7 +50,7 @@ class CardPlay:
                 )
                 return True
         if len(cards) > 1 and len(cards) != len(held):
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "not-all-cards", path=(1,), count=len(cards), held=len(held)
             )
             return True
@@ -62,7 +62,7 @@ class CardPlay:
         if cards[0] in allowed:
             return False
         is_sure = cards[0][0] != table[0][0] or not hand.has_shown_trumps
-        self._groups.report_violation_of(
+        self._context.report_violation_of(
             observation,
             "renonc" if is_sure else "renonc/unsure",
             part="text",
@@ -82,7 +82,7 @@ class CardPlay:
         )
 
     def _played(self, observation: Observation, hand: Hand, player: int, cards: list[str]) -> None:
-        if not cards or self._groups.known_before(hand, ("played", player, *cards), observation):
+        if not cards or self._context.known_before(hand, ("played", player, *cards), observation):
             return
         for place, card in enumerate(cards):
             whose = hand.played.get(card)
@@ -90,7 +90,7 @@ class CardPlay:
                 # The trick was announced before the card.
                 return
             if whose is not None and hand.certain:
-                self._groups.report_violation_of(
+                self._context.report_violation_of(
                     observation,
                     "played-twice",
                     part="text",
@@ -108,20 +108,20 @@ class CardPlay:
             hand.played[card] = player
         if len(cards) > 1:
             hand.laid |= dict.fromkeys(cards, player)
-            self._groups.put_in(hand, {"player": player, "cards": cards.copy()}, "laid")
+            self._context.set_in_game(hand, {"player": player, "cards": cards.copy()}, "laid")
         hand.refused.pop(player, None)
         self._put_table(hand)
         self._next_turn(hand, player, len(cards) > 1)
-        self._groups.put_hands(hand, player)
+        self._context.put_hands(hand, player)
         data = {"player": player, "cards": cards.copy()}
         key = ("played", player, *cards)
-        hand.events[key] = self._groups.emit_observed(observation, "played", player, data, hand)
+        hand.events[key] = self._context.emit_observed(observation, "played", player, data, hand)
         if observation.message.direction == "s2c":
             hand.known_later.add(key)
 
     def _put_table(self, hand: Hand) -> None:
         table = [{"player": player, "card": card} for player, card in hand.table]
-        self._groups.put_in(hand, table or None, "table")
+        self._context.set_in_game(hand, table or None, "table")
 
     def _next_turn(self, hand: Hand, player: int, laid: bool) -> None:
         following = hand.order_from(player)
@@ -131,21 +131,21 @@ class CardPlay:
             self._infer_turn(hand, following[1])
 
     def _infer_turn(self, hand: Hand, player: int | None) -> None:
-        self._groups.put_in(hand, player, "turn")
-        self._groups.put_in(hand, None if player is None else ["turn"], "inferred")
+        self._context.set_in_game(hand, player, "turn")
+        self._context.set_in_game(hand, None if player is None else ["turn"], "inferred")
 
     def turn(self, observation: Observation, hand: Hand, player: int) -> None:
         """Process the server's request to bid, name trumps, double or play."""
-        self._groups.put_in(hand, player, "turn")
-        self._groups.put_in(hand, None, "inferred")
-        self._groups.emit_observed(observation, "turn", player, {"player": player}, hand)
+        self._context.set_in_game(hand, player, "turn")
+        self._context.set_in_game(hand, None, "inferred")
+        self._context.emit_observed(observation, "turn", player, {"player": player}, hand)
 
     def trick(self, observation: Observation, hand: Hand) -> None:
         """Handle a complete trick, as the server announces it."""
         number: int = observation.fields["number"]
         winner: int = observation.fields["playerid"]
         cards: list[str] = observation.fields["card"]
-        if self._groups.known_before(hand, ("trick", number), observation):
+        if self._context.known_before(hand, ("trick", number), observation):
             return
         table = hand.waiting.pop(0) if hand.waiting else hand.table
         players = self._players(hand, table, cards)
@@ -162,7 +162,7 @@ class CardPlay:
                 # The card was accepted after all.
                 del hand.refused[player]
                 data = {"player": player, "cards": [card]}
-                self._groups.emit("played", observation.ts_ns, str(player), data, hand.game)
+                self._context.emit("played", observation.ts_ns, str(player), data, hand.game)
             hand.played.setdefault(card, player)
         played = list(zip(players, cards, strict=True))
         hand.tricks.append(Trick(number, played, winner))
@@ -171,11 +171,11 @@ class CardPlay:
             "cards": [{"player": player, "card": card} for player, card in played],
             "winner": winner,
         }
-        self._groups.put_in(hand, [*self._groups.part(hand).get("tricks", ()), trick], "tricks")
+        self._context.set_in_game(hand, [*hand.state.get("tricks", ()), trick], "tricks")
         self._infer_turn(hand, winner if winner in hand.seats else None)
-        self._groups.put_hands(hand, *(player for player in players if player is not None))
+        self._context.put_hands(hand, *(player for player in players if player is not None))
         data = {"number": number, "cards": cards.copy(), "winner": winner}
-        hand.events["trick", number] = self._groups.emit_observed(observation, "trick", winner, data, hand)
+        hand.events["trick", number] = self._context.emit_observed(observation, "trick", winner, data, hand)
 
     def _is_as_played(
         self,
@@ -189,7 +189,7 @@ class CardPlay:
         expected = len(hand.tricks) + 1
         if len(known) == SEATS and not hand.laid and known != cards:
             place = next(place for place in range(SEATS) if known[place] != cards[place])
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation,
                 "told-otherwise/trick",
                 part="text",
@@ -200,7 +200,7 @@ class CardPlay:
                 cards=cards_words(known),
             )
         elif number != expected:
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation,
                 "wrong-number",
                 part="=number",
@@ -238,21 +238,21 @@ class CardPlay:
         if players[place] == winner or cards[place] not in seen or len({*players}) < SEATS:
             return
         card, player = card_words(cards[place]), players[place]
-        self._groups.report_violation_of(
+        self._context.report_violation_of(
             observation, "wrong-winner", part="=playerid", winner=winner, card=card, player=player
         )
 
     def result(self, observation: Observation, hand: Hand, group: Group) -> None:
         """Handle the result of a hand."""
-        if self._groups.known_before(hand, "result", observation):
+        if self._context.known_before(hand, "result", observation):
             return
         winners = {one["playerid"]: one["money"]["money"] for one in observation.fields["winer"]}
         losers = {one["playerid"]: one["money"]["money"] for one in observation.fields.get("loser", ())}
         self._check_money(observation, winners, losers)
         if hand.certain:
             self._check_result(observation, hand)
-            check_outcome(self._groups, observation, hand, winners, losers)
-        note_missing_tricks(self._groups, observation, hand)
+            check_outcome(self._context, observation, hand, winners, losers)
+        note_missing_tricks(self._context, observation, hand)
         money = {str(player): amount for player, amount in winners.items()}
         money |= {str(player): -amount for player, amount in losers.items()}
         for player, amount in money.items():
@@ -260,10 +260,10 @@ class CardPlay:
                 group.money[player] = group.money.get(player, 0) + amount
         game: str = observation.fields["licite"]
         result = {"contract": game, "declarer": hand.declarer, "money": money}
-        self._groups.close_hand(group, result, observation.ts_ns)
-        self._groups.set_state(group.money.copy(), "groups", group.key, "money")
+        self._context.close_hand(group, result, observation.ts_ns)
+        self._context.set_state(group.money.copy(), "groups", group.key, "money")
         data = {"game": game, "winners": [*winners], "losers": [*losers], "money": money}
-        hand.events["result"] = self._groups.emit_observed(observation, "result", None, data, hand)
+        hand.events["result"] = self._context.emit_observed(observation, "result", None, data, hand)
 
     def _check_money(self, observation: Observation, winners: dict[int, int], losers: dict[int, int]) -> None:
         first = sum(name in observation.fields for name in ("game", "licite", "trumf", "flek"))
@@ -271,13 +271,13 @@ class CardPlay:
         both = [player for player in winners if player in losers]
         won, lost = sum(winners.values()), sum(losers.values())
         if both:
-            self._groups.report_violation_of(observation, "twice-in-result", path=(first,), player=both[0])
+            self._context.report_violation_of(observation, "twice-in-result", path=(first,), player=both[0])
         elif len(winners) < len(observation.fields["winer"]) or len(losers) < len(
             observation.fields.get("loser", ())
         ):
-            self._groups.report_violation_of(observation, "twice-in-result/player", path=(first,))
+            self._context.report_violation_of(observation, "twice-in-result/player", path=(first,))
         elif won != lost:
-            self._groups.report_violation_of(observation, "money", path=(first,), won=won, lost=lost)
+            self._context.report_violation_of(observation, "money", path=(first,), won=won, lost=lost)
 
     def _check_result(self, observation: Observation, hand: Hand) -> None:
         fields = observation.fields
@@ -303,24 +303,24 @@ class CardPlay:
         if problem is not None:
             said, was, path = problem
             part = "text" if len(path) == 1 and path[0] <= at else "tag"
-            self._groups.report_violation_of(
+            self._context.report_violation_of(
                 observation, "told-otherwise/result", part=part, path=path, said=said, known=was
             )
 
     def _trick_words(self, cards: list[str], winner: int) -> str:
-        return f"{cards_words(cards)} for {self._groups.name_of(winner)}"
+        return f"{cards_words(cards)} for {self._context.name_of(winner)}"
 
     def renonc(self, observation: Observation, hand: Hand) -> None:
         """Process the server's report that a player has broken the rule of play."""
         player: int | None = observation.fields.get("player", {}).get("id")
-        if self._groups.known_before(hand, ("renonc", player), observation):
+        if self._context.known_before(hand, ("renonc", player), observation):
             return
         card, should = hand.refused.get(player, (None, None)) if player is not None else (None, None)
         data: dict[str, Any] = {"player": player, "card": card, "should": should}
         if player is not None and card is not None:
             # The others do not see the card, and do not know the player's other cards.
             data |= private(player, card=None, should=None)
-        hand.events["renonc", player] = self._groups.emit_observed(observation, "renonc", player, data, hand)
+        hand.events["renonc", player] = self._context.emit_observed(observation, "renonc", player, data, hand)
 
     def cancelled(self, observation: Observation, hand: Hand | None, group: Group) -> None:
         """Handle the cancellation of a hand."""
@@ -347,12 +347,12 @@ class CardPlay:
     ) -> None:
         if hand is None or (hand.ended and kind not in hand.events):
             # Between two hands, the group itself ends.
-            self._groups.emit_observed(observation, kind, player, data, None)
+            self._context.emit_observed(observation, kind, player, data, None)
             return
-        if self._groups.known_before(hand, kind, observation):
+        if self._context.known_before(hand, kind, observation):
             return
-        self._groups.close_hand(group, result, observation.ts_ns)
-        hand.events[kind] = self._groups.emit_observed(observation, kind, player, data, hand)
+        self._context.close_hand(group, result, observation.ts_ns)
+        hand.events[kind] = self._context.emit_observed(observation, kind, player, data, hand)
 
     def pauses(self, observation: Observation, hand: Hand | None, group: Group, player: int | None) -> None:
         """Process a player's pause, or the server's announcement of it to the others."""
@@ -365,9 +365,9 @@ class CardPlay:
                 observation.event, observation.game_id = known.event, known.event.game_id
                 return
         if hand is not None:
-            self._groups.put_in(hand, {"player": player, "message": message}, "pause")
+            self._context.set_in_game(hand, {"player": player, "message": message}, "pause")
         data = {"player": player, "message": message}
-        event = self._groups.emit_observed(observation, "paused", player, data, hand)
+        event = self._context.emit_observed(observation, "paused", player, data, hand)
         stream_id = observation.message.stream.id if player is not None else None
         group.pauses.append(Pause(stream_id, player, message, event, announced=player is None))
         del group.pauses[:-_MAX_PAUSES]
@@ -389,8 +389,8 @@ class CardPlay:
                 observation.event, observation.game_id = ended.over, ended.over.game_id
                 return
         if hand is not None:
-            self._groups.put_in(hand, None, "pause")
-        event = self._groups.emit_observed(observation, "resumed", player, {"player": player}, hand)
+            self._context.set_in_game(hand, None, "pause")
+        event = self._context.emit_observed(observation, "resumed", player, {"player": player}, hand)
         if on and player is not None:
             on[0].over = event
         elif on:

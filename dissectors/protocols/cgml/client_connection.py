@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from kiebitz.dissectors.game.doubt import OrderedDoubt
-from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.model import Message, Stream
 from kiebitz.dissectors.protocols.cgml.grammar import ElementType
 
 
 class ClientConnection(msgspec.Struct, eq=False):
     """A client's connection; `certain` if nothing of it is missing from its beginning on."""
 
-    stream_id: int
+    stream: Stream
     certain: bool = True
     knows_player: bool = False
     """True if the player of its questions is known."""

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.game.broadcast_dedup import SWAPPED_NS
+from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.sentences import CALLED, UNKNOWN
-from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.cgml.codec import location_of
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
@@ -61,7 +62,7 @@ class CgmlContext(GameContext):
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
-        self.conversations: dict[int, ClientConnection] = {}
+        self.connections = Connections(ClientConnection)
         self.by_key: dict[str, Group] = {}
         """The groups by their key in the state."""
         self.announced: dict[int, AnnouncedGroup] = {}
@@ -71,20 +72,13 @@ class CgmlContext(GameContext):
         self._gone: dict[str, str] = {}
         """Names of players that have left, by id."""
 
-    def conversation(self, stream: Stream) -> ClientConnection:
-        """Return the state of a client's connection; create it if needed."""
-        found = self.conversations.get(stream.id)
-        if found is None:
-            found = self.conversations[stream.id] = ClientConnection(stream.id)
-        return found
-
-    def find_group(self, conversation: ClientConnection, players: list[int]) -> None:
+    def find_group(self, connection: ClientConnection, players: list[int]) -> None:
         """Assign a group to a connection recorded from its middle on, by the players in a message."""
-        known = self.by_key.get(conversation.group or "")
+        known = self.by_key.get(connection.group or "")
         if known is None or known.number is None:
             for player in players:
                 known = self._with(player, known)
-                conversation.group = known.key
+                connection.group = known.key
 
     def _with(self, player: int, known: Group | None) -> Group:
         """Return the group of a player; `known` if the player is in no other."""
@@ -97,15 +91,15 @@ class CgmlContext(GameContext):
         if known is None:
             return other
         # Two groups that were seen separately are the same.
-        for talk in self.conversations.values():
-            if talk.group == known.key:
-                talk.group = other.key
+        for connection in self.connections.values():
+            if connection.group == known.key:
+                connection.group = other.key
         self.leave(known)
         return other
 
-    def conversation_of(self, observation: Observation) -> ClientConnection:
+    def connection_of(self, observation: Observation) -> ClientConnection:
         """Return the connection on which an observation was first made."""
-        return self.conversations[observation.message.stream.id]
+        return self.connections[observation.message.stream.id]
 
     def group(self, key: str, number: int | None) -> Group:
         """Return a group by its key in the state; create it if needed."""
@@ -122,7 +116,7 @@ class CgmlContext(GameContext):
         self.by_key.pop(group.key, None)
         if group.hand is not None:
             group.hand.ended = True
-            self.set_state(None, *group.hand.place)
+            self.remove_game(group.hand)
         self.set_state(None, "groups", group.key)
 
     def hand_of(self, observation: Observation) -> Hand | None:
@@ -131,13 +125,13 @@ class CgmlContext(GameContext):
         Returns:
             None if the connection was recorded from its beginning and no hand has begun on it.
         """
-        conversation = self.conversation_of(observation)
-        if conversation.group is None:
+        connection = self.connection_of(observation)
+        if connection.group is None:
             return None
-        group = self.group(conversation.group, None)
+        group = self.group(connection.group, None)
         hand = group.hand
         # A group with only one known player may turn out to be another known group.
-        is_met = not conversation.certain and len(group.players) > 1
+        is_met = not connection.certain and len(group.players) > 1
         if (hand is None or hand.ended) and is_met and not self._is_late(hand, observation):
             hand = self.open_hand(group, observation, certain=False)
         if hand is not None:
@@ -153,14 +147,19 @@ class CgmlContext(GameContext):
         group.count += 1
         name = group.key if group.number is not None else "?"
         game = self.open_game(f"group {name}, hand {group.count}", observation.ts_ns)
-        hand = group.hand = Hand(game, group.count, group.asked_players or group.players.copy(), certain)
-        hand.place, hand.state = self.part_of(game)
+        hand = group.hand = Hand(
+            game,
+            *self.part_of(game),
+            number=group.count,
+            seats=group.asked_players or group.players.copy(),
+            certain=certain,
+        )
         group.asked = None
-        self.put_in(hand, group.key, "group")
-        self.put_in(hand, group.count, "hand")
-        self.put_in(hand, hand.seats.copy(), "seats")
+        self.set_in_game(hand, group.key, "group")
+        self.set_in_game(hand, group.count, "hand")
+        self.set_in_game(hand, hand.seats.copy(), "seats")
         if not certain:
-            self.put_in(hand, ["bidding", "contract", "hands", "talon", "trump", "tricks"], "unknown")
+            self.set_in_game(hand, ["bidding", "contract", "hands", "talon", "trump", "tricks"], "unknown")
         return hand
 
     def close_hand(self, group: Group, result: dict[str, Any] | None, ts_ns: int) -> None:
@@ -168,27 +167,8 @@ class CgmlContext(GameContext):
         hand = group.hand
         if hand is None or hand.ended:
             return
-        hand.ended = True
-        hand.game.ended_ns = ts_ns
-        hand.game.result = result
-        self.changed_game(hand.game)
-        self.set_state(None, *hand.place)
-
-    def part(self, hand: Hand) -> dict[str, Any]:
-        """Return a hand's part of the state."""
-        return {} if hand.ended else hand.state
-
-    def put_in(self, hand: Hand, value: Any, *path: str) -> None:
-        """Change a hand's part of the state, unless the hand is over."""
-        if not hand.ended:
-            self.set_part(hand.place, hand.state, path, value)
-
-    def put_known(self, hand: Hand, what: str) -> None:
-        """Remove an item from the hand's list of unknown items."""
-        part = self.part(hand)
-        unknown = [other for other in part.get("unknown", ()) if other != what]
-        if "unknown" in part:
-            self.put_in(hand, unknown or None, "unknown")
+        self.end_game(hand, ts_ns, result)
+        self.remove_game(hand)
 
     def put_hands(self, hand: Hand, *players: int) -> None:
         """Update the players' cards in the state: their number, and the known ones."""
@@ -200,8 +180,8 @@ class CgmlContext(GameContext):
             if player == hand.declarer:
                 dealt += len(hand.talon or ()) - len(hand.discards or ())
             key = str(player)
-            self.put_in(hand, dealt - gone, "hands", key)
-            self.put_in(hand, hand.cards_of(player), "private", key, "hand")
+            self.set_in_game(hand, dealt - gone, "hands", key)
+            self.set_in_game(hand, hand.cards_of(player), "private", key, "hand")
 
     def put_player(self, player: dict[str, Any]) -> int | None:
         """Store a <player> element, and return the player's id."""

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 
 import msgspec
 
-from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import Direction, Event, Game
+from kiebitz.dissectors.game.running_game import RunningGame
+from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.protocols.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
 
 MAX_HAND_EVENTS = 400
@@ -31,13 +31,12 @@ class Trick(msgspec.Struct, eq=False):
     winner: int
 
 
-class Hand(msgspec.Struct, eq=False):
+class Hand(RunningGame, eq=False, kw_only=True):
     """One hand, a game in the database; `certain` if nothing of it is in doubt.
 
     `seats` are the players in the order of play; the leader of the first trick is not always the first.
     """
 
-    game: Game
     number: int
     seats: list[int]
     certain: bool
@@ -73,11 +72,6 @@ class Hand(msgspec.Struct, eq=False):
     tricks: list[Trick] = msgspec.field(default_factory=list)
     refused: dict[int, tuple[str, list[str]]] = msgspec.field(default_factory=dict)
     """By player: a card played against the rules, and the cards that were allowed."""
-    ended: bool = False
-    state: State = msgspec.field(default_factory=dict)
-    """The hand's part of the table's state, until it is over."""
-    place: tuple[str, str] = ("", "")
-    """Path of that part in the state."""
 
     @property
     def rules(self) -> Rules | None:

@@ -35,12 +35,12 @@ class CgmlTable(GameTable):
     """A CGML server: its players, groups and hands."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._groups = groups = CgmlContext(info, ids, findings)
-        super().__init__(groups)
+        self._context = context = CgmlContext(info, ids, findings)
+        super().__init__(context)
         self._merger = ObservationMerger(self._take, self._may_reveal, overtaken_ns=0)
-        self._lobby = lobby = Lobby(groups)
-        self._bidding = bidding = Bidding(groups)
-        self._play = play = CardPlay(groups)
+        self._lobby = lobby = Lobby(context)
+        self._bidding = bidding = Bidding(context)
+        self._play = play = CardPlay(context)
         self._roles: set[Server | None] = {None}
         """The roles that this server has shown; it may have both."""
         self._asked: dict[int, str] = {}
@@ -76,29 +76,29 @@ class CgmlTable(GameTable):
         if not valid:
             return
         if message.direction == "s2c":
-            conversation = self._groups.conversation(message.stream)
+            connection = self._context.connections.of(message.stream)
             self._roles.add(row.server)
-            conversation.asks(message, row)
+            connection.asks(message, row)
             if row.kind == "connect complete":
-                self._lobby.announce(message, conversation)
-            if row.name == "newgame" or not conversation.certain:
-                self._groups.find_group(conversation, _named_players(message))
-            self._merger.add(message, row, frame, self._version(message, row, conversation))
+                self._lobby.announce(message, connection)
+            if row.name == "newgame" or not connection.certain:
+                self._context.find_group(connection, _named_players(message))
+            self._merger.add(message, row, frame, self._version(message, row, connection))
             return
         if self._is_of_another_server(message, row, frame):
             return
-        conversation = self._groups.conversation(message.stream)
+        connection = self._context.connections.of(message.stream)
         if row.name in ("newgroup", "newgame") and "player" in message.fields:
             player: int = message.fields["player"]["id"]
-            conversation.is_of(player)
+            connection.is_of(player)
             if row.name == "newgroup":
-                conversation.group = str(message.fields["id"])
-            elif not conversation.certain:
-                self._groups.find_group(conversation, [player])
+                connection.group = str(message.fields["id"])
+            elif not connection.certain:
+                self._context.find_group(connection, [player])
         if is_answer(row):
-            asked = conversation.answers(message, row)
-            if asked is None and self._is_certain(message, row, conversation):
-                self._groups.report_violation(
+            asked = connection.answers(message, row)
+            if asked is None and self._is_certain(message, row, connection):
+                self._context.report_violation(
                     message, "unasked", at=location_of(frame), clause=row.clause, name=row.name
                 )
                 return
@@ -106,34 +106,34 @@ class CgmlTable(GameTable):
                 self._asked[message.id] = asked
         self._merger.add(message, row, frame)
 
-    def _is_certain(self, message: Message, row: ElementType, conversation: ClientConnection) -> bool:
+    def _is_certain(self, message: Message, row: ElementType, connection: ClientConnection) -> bool:
         """Return True if no question that this message answers can have been missed."""
         return (
-            conversation.knows_player
-            and not conversation.unread.explains(answered_question(message, row))
-            and not self._groups.is_unfinished(message.stream, "s2c")
-            and not self._groups.has_violation(message)
+            connection.knows_player
+            and not connection.unread.explains(answered_question(message, row))
+            and not self._context.is_unfinished(message.stream, "s2c")
+            and not self._context.has_violation(message)
         )
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
         if row.server in self._roles or self._roles == {None}:
             return False
-        if any(known.url == self._groups.info.server for known in self._groups.announced.values()):
+        if any(known.url == self._context.info.server for known in self._context.announced.values()):
             # It redirects the players of a group to itself.
             return False
         assert row.server is not None
         role = _OF_A_SERVER[row.server]
-        self._groups.report_violation(
+        self._context.report_violation(
             message, "wrong-server", at=location_of(frame), clause=row.clause, name=row.name, role=role
         )
         return True
 
-    def _version(self, message: Message, row: ElementType, conversation: ClientConnection) -> Hashable:
+    def _version(self, message: Message, row: ElementType, connection: ClientConnection) -> Hashable:
         """Return the key by which copies of a message are recognised; None for a message to one client."""
         fields = message.fields
-        key = conversation.group
+        key = connection.group
         if row.name == "dial":
-            owner = fields.get("playerid", conversation.player)
+            owner = fields.get("playerid", connection.player)
             if fields["to"] == "talon":
                 owner = 0
             if owner is None or key is None:
@@ -154,36 +154,36 @@ class CgmlTable(GameTable):
         if fields["to"] != "hand" or "playerid" not in fields:
             return set()
         return {
-            talk.stream_id
-            for talk in self._groups.conversations.values()
-            if talk.player == fields["playerid"]
-            and talk.knows_player
-            and talk.unread.certain
-            and not talk.left
+            connection.stream.id
+            for connection in self._context.connections.values()
+            if connection.player == fields["playerid"]
+            and connection.knows_player
+            and connection.unread.certain
+            and not connection.left
         }
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        conversation = self._groups.conversation(stream)
-        conversation.doubt()
+        connection = self._context.connections.of(stream)
+        connection.doubt()
         if is_gap:
-            conversation.certain = False
+            connection.certain = False
         if direction == "c2s" and not is_gap:
             return
         self._merger.expect_no_more(stream.id)
-        group = self._groups.by_key.get(conversation.group or "")
+        group = self._context.by_key.get(connection.group or "")
         if group is not None and group.hand is not None:
             # Messages are missing that could explain contradictions.
             group.hand.certain = False
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        conversation = self._groups.conversations.get(stream.id)
-        if conversation is None:
+        connection = self._context.connections.get(stream.id)
+        if connection is None:
             return
         self._merger.finish()
         self._merger.forget(stream.id)
-        self._lobby.gone(conversation, stream.ending or "closed", ts_ns)
-        del self._groups.conversations[stream.id]
-        if not self._groups.conversations:
+        self._lobby.gone(connection, stream.ending or "closed", ts_ns)
+        del self._context.connections[stream.id]
+        if not self._context.connections:
             self._merger.clear()
 
     def undecided(self) -> int | None:
@@ -201,22 +201,22 @@ class CgmlTable(GameTable):
         if lobby is not None:
             lobby(observation)
             return
-        conversation = self._groups.conversation_of(observation)
+        connection = self._context.connection_of(observation)
         if row.name == "dial":
-            self._dealt(observation, conversation)
+            self._dealt(observation, connection)
             return
         if row.name in ("pause", "cancelgame", "abort", "result"):
-            self._of_the_group(observation, row, conversation)
+            self._of_the_group(observation, row, connection)
             return
-        hand = self._groups.hand_of(observation)
+        hand = self._context.hand_of(observation)
         if hand is None:
             return
         self._bidding.deal_is_over(observation, hand)
         handler = self._of_a_hand.get(kind)
         if handler is not None:
             handler(observation, hand)
-        elif conversation.player is not None and not hand.ended:
-            self._of_a_player(observation, hand, row, conversation.player, asked)
+        elif connection.player is not None and not hand.ended:
+            self._of_a_player(observation, hand, row, connection.player, asked)
 
     def _of_a_player(
         self, observation: Observation, hand: Hand, row: ElementType, player: int, asked: str | None
@@ -240,43 +240,41 @@ class CgmlTable(GameTable):
         else:
             self._play.shown(observation, hand)
 
-    def _dealt(self, observation: Observation, conversation: ClientConnection) -> None:
-        if conversation.group is None:
+    def _dealt(self, observation: Observation, connection: ClientConnection) -> None:
+        if connection.group is None:
             return
-        group = self._groups.group(conversation.group, None)
-        player: int | None = observation.fields.get("playerid", conversation.player)
+        group = self._context.group(connection.group, None)
+        player: int | None = observation.fields.get("playerid", connection.player)
         hand = group.hand
         if observation.fields["from"] == "talon":
-            hand = self._groups.hand_of(observation)
+            hand = self._context.hand_of(observation)
             if hand is not None:
                 self._bidding.deal_is_over(observation, hand)
                 self._bidding.takes_talon(observation, hand, player)
             return
         if hand is None or hand.ended or group.asked is not None:
-            hand = self._groups.open_hand(
-                group, observation, certain=group.asked is not None or conversation.certain
+            hand = self._context.open_hand(
+                group, observation, certain=group.asked is not None or connection.certain
             )
         elif not hand.dealing:
             if hand.certain:
                 # A late copy.
                 return
             # The end of the previous hand was missed.
-            hand = self._groups.open_hand(group, observation, certain=False)
+            hand = self._context.open_hand(group, observation, certain=False)
         hand.dealing = True
         observation.game_id = hand.game.id
         self._bidding.dealt(observation, hand, player)
 
-    def _of_the_group(
-        self, observation: Observation, row: ElementType, conversation: ClientConnection
-    ) -> None:
-        if conversation.group is None:
+    def _of_the_group(self, observation: Observation, row: ElementType, connection: ClientConnection) -> None:
+        if connection.group is None:
             return
-        group: Group = self._groups.group(conversation.group, None)
+        group: Group = self._context.group(connection.group, None)
         hand = group.hand
         if hand is not None:
             observation.game_id = hand.game.id
         if row.name == "pause":
-            player = conversation.player if observation.message.direction == "c2s" else None
+            player = connection.player if observation.message.direction == "c2s" else None
             identifier = self._play.pauses if row.kind == "pause start" else self._play.resumes
             identifier(observation, hand if hand is not None and not hand.ended else None, group, player)
         elif row.name == "cancelgame":
@@ -284,7 +282,7 @@ class CgmlTable(GameTable):
         elif row.name == "abort":
             self._play.aborted(observation, hand, group)
         else:
-            found = self._groups.hand_of(observation)
+            found = self._context.hand_of(observation)
             if found is not None:
                 self._play.result(observation, found, group)
 
