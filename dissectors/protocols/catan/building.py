@@ -24,8 +24,8 @@ _MAX_BUILDINGS = 1000
 class Builder:
     """Handlers for buildings and the longest road."""
 
-    def __init__(self, play: CatanContext, resources: Resources) -> None:
-        self._play = play
+    def __init__(self, context: CatanContext, resources: Resources) -> None:
+        self._context = context
         self._resources = resources
 
     def bauvorgang(self, observation: Observation) -> None:
@@ -37,12 +37,12 @@ class Builder:
         self, observation: Observation, owner: int, typ: str, where: Spot, path: tuple[str, ...]
     ) -> None:
         """Add a building; `path` is its place in the message."""
-        play = self._play
-        player = play.player(owner)
+        context = self._context
+        player = context.player(owner)
         data = {"type": typ, "place": [{"x": x, "y": y} for x, y in where]}
-        game = play.game
+        game = context.game
         if game is None:
-            play.emit_observed(observation, "built", player, data)
+            context.emit_observed(observation, "built", player, data)
             return
         if game.buildings.get(where) == Building(owner, typ):
             # A card that names its roads may be followed by a message for each.
@@ -50,8 +50,8 @@ class Builder:
         self._check(observation, game, player, typ, where, path)
         if where in game.buildings or len(game.buildings) < _MAX_BUILDINGS:
             game.buildings[where] = Building(owner, typ)
-            play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
-        play.emit_observed(observation, "built", player, data)
+            context.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+        context.emit_observed(observation, "built", player, data)
         if game.in_setup:
             self._settled(observation, game, player, typ, where)
         elif typ == STRASSE and player.free_roads:
@@ -81,36 +81,38 @@ class Builder:
         where: Spot,
         path: tuple[str, ...],
     ) -> None:
-        play = self._play
+        context = self._context
         if not game.certain or game.board is None:
             return
         problem = placement_problem(game, game.board, player.id, typ, where)
         if problem is not None:
             game.buildings_contradicted = True
             key, place = "road-through" if problem == ROAD_INTERRUPTED else "bad-place", spot_text(where)
-            play.report_violation_of(
+            context.report_violation_of(
                 observation, key, *path, "Ort", player=player.name, piece=typ, place=place, problem=problem
             )
         elif not game.in_setup and game.roller not in (None, player.id):
-            key, whose = "out-of-turn/build", play.name(game.roller)
-            play.report_violation_of(
+            key, whose = "out-of-turn/build", context.name(game.roller)
+            context.report_violation_of(
                 observation, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller
             )
         elif len(game.owned(player.id, typ)) >= PIECES[typ]:
             key, most = "too-many-pieces", PIECES[typ]
-            play.report_violation_of(observation, key, *path, "Typ", player=player.name, piece=typ, most=most)
+            context.report_violation_of(
+                observation, key, *path, "Typ", player=player.name, piece=typ, most=most
+            )
 
     def longest(self, observation: Observation) -> None:
         """Process a new holder of the longest road."""
-        play = self._play
+        context = self._context
         number: int | None = observation.fields.get("Spieler")
-        player = play.player(number) if number is not None else None
-        game = play.game
+        player = context.player(number) if number is not None else None
+        game = context.game
         if game is not None:
             game.longest_road = number
             game.longest_observation = observation
-            play.put_in(number, "longest_road")
-        play.emit_observed(
+            context.put_in(number, "longest_road")
+        context.emit_observed(
             observation, "longest_road", player, {} if player is not None else {"player": None}
         )
 
@@ -135,15 +137,17 @@ class Builder:
         lengths = self.lengths(game) if observation is not None else None
         if observation is None or lengths is None or _may_hold_longest_road(game.longest_road, lengths):
             return
-        play = self._play
+        context = self._context
         longest = max(lengths.values(), default=0)
-        whose = [play.name(number) or "" for number in lengths if lengths[number] == longest]
+        whose = [context.name(number) or "" for number in lengths if lengths[number] == longest]
         holder = game.longest_road
         ours = (
-            f"{play.name(holder)}'s road has {lengths[holder]}" if holder in lengths else "no player has it"
+            f"{context.name(holder)}'s road has {lengths[holder]}"
+            if holder in lengths
+            else "no player has it"
         )
         others, expected = " and ".join(whose), ", ".join(whose)
-        play.report_violation_of(
+        context.report_violation_of(
             observation,
             "longest-road",
             "Spieler",

@@ -22,32 +22,32 @@ _ARMY = 3
 class Cards:
     """Handlers for development cards."""
 
-    def __init__(self, play: CatanContext, resources: Resources, turns: Turns, builder: Builder) -> None:
-        self._play = play
+    def __init__(self, context: CatanContext, resources: Resources, turns: Turns, builder: Builder) -> None:
+        self._context = context
         self._resources = resources
         self._turns = turns
         self._builder = builder
 
     def bought(self, observation: Observation) -> None:
         """Process the purchase of a card, which only its owner sees."""
-        play = self._play
-        player = play.player(observation.fields["Spieler"])
+        context = self._context
+        player = context.player(observation.fields["Spieler"])
         told = observation.fields.get("Entwicklungskarte", 1)
         card: str | None = told if isinstance(told, str) else None
-        if play.game is not None:
+        if context.game is not None:
             player.cards.gain(1 if card is None else {card: 1})
             player.bought[card] = player.bought.get(card, 0) + 1
-            play.put_cards(player)
+            context.put_cards(player)
         hidden = {"known_to": [player.name], "others_see": {"card": None}} if card is not None else {}
-        play.emit_observed(observation, "bought_card", player, {"card": card, **hidden})
+        context.emit_observed(observation, "bought_card", player, {"card": card, **hidden})
         self._resources.claim(Claim(observation, player.id, -1, CARD_COST, "development card"))
 
     def ritter(self, observation: Observation) -> None:
         """Process a knight, which moves the robber."""
-        play = self._play
-        player = play.player(observation.fields["Spieler"])
+        context = self._context
+        player = context.player(observation.fields["Spieler"])
         ort, target = observation.fields["Ort"], observation.fields.get("Ziel")
-        game = play.game
+        game = context.game
         if game is not None:
             moved = (player.id, at(ort), target)
             if not (game.robber == at(ort) and game.robbed_by == player.id):
@@ -55,19 +55,19 @@ class Cards:
                 self._turns.move_robber(observation, player, ort, target)
                 game.moved = moved
             player.knights = (player.knights or 0) + 1 if player.knights is not None or game.certain else None
-            play.put_player(player, "knights", player.knights)
+            context.put_player(player, "knights", player.knights)
         self._played(observation, player, "Ritter", {"to": ort, "from_player": target})
 
     def straßenbau(self, observation: Observation) -> None:
         """Process two free roads; most servers send a message for each, too."""
-        play = self._play
-        player = play.player(observation.fields["Spieler"])
+        context = self._context
+        player = context.player(observation.fields["Spieler"])
         names = [name for name in ("Straße 1", "Straße 2") if name in observation.fields]
         self._played(
             observation, player, "Straßenbau", {"roads": [observation.fields[name] for name in names]}
         )
         # Some servers send the roads before the card that makes them free.
-        told = play.game.ledger.waive(player.id, "road", len(names)) if play.game is not None else 0
+        told = context.game.ledger.waive(player.id, "road", len(names)) if context.game is not None else 0
         player.free_roads = len(names) - told
         for name in names:
             self._builder.build(
@@ -76,17 +76,17 @@ class Cards:
 
     def monopol(self, observation: Observation) -> None:
         """Process a monopoly: one player gets all cards of one resource."""
-        player = self._play.player(observation.fields["Spieler"])
+        player = self._context.player(observation.fields["Spieler"])
         kind: str = observation.fields["Rohstoff"]
         self._played(observation, player, "Monopol", {"resource": kind})
-        game = self._play.game
+        game = self._context.game
         for number in game.players if game is not None else ():
             sign = 1 if number == player.id else -1
             self._resources.claim(Claim(observation, number, sign, None, MONOPOLY, firm=False, kind=kind))
 
     def erfindung(self, observation: Observation) -> None:
         """Process an invention: two resources of the player's choice."""
-        player = self._play.player(observation.fields["Spieler"])
+        player = self._context.player(observation.fields["Spieler"])
         counts: Counts = observation.fields["Rohstoffe"]
         self._played(observation, player, "Erfindung", {"resources": counts})
         # One server sends the whole hand here.
@@ -94,14 +94,14 @@ class Cards:
         self._resources.claim(Claim(observation, player.id, 1, wanted, "invention", partly=True))
 
     def _played(self, observation: Observation, player: Player, card: str, data: dict[str, Any]) -> None:
-        play = self._play
-        game = play.game
+        context = self._context
+        game = context.game
         if game is not None:
             self._check(observation, game, player, card)
             player.cards.pay({card: 1})
             player.played += 1
-            play.put_cards(player)
-        play.emit_observed(observation, "played_card", player, {"card": card, **data})
+            context.put_cards(player)
+        context.emit_observed(observation, "played_card", player, {"card": card, **data})
 
     def _check(self, observation: Observation, game: CatanGame, player: Player, card: str) -> None:
         if not game.certain:
@@ -115,7 +115,7 @@ class Cards:
         elif just_bought and player.cards.most[card] <= just_bought:
             problem, allowed = "a card that was bought in this turn", "a card of an earlier turn"
         if problem is not None:
-            self._play.report_violation_of(
+            self._context.report_violation_of(
                 observation,
                 "card-not-allowed",
                 player=player.name,
@@ -126,19 +126,19 @@ class Cards:
 
     def army(self, observation: Observation) -> None:
         """Process a new holder of the largest army."""
-        play = self._play
+        context = self._context
         number: int | None = observation.fields.get("Spieler")
-        player = play.player(number) if number is not None else None
-        game = play.game
+        player = context.player(number) if number is not None else None
+        game = context.game
         if game is not None and player is not None:
             game.largest_army = number
-            play.put_in(number, "largest_army")
+            context.put_in(number, "largest_army")
             knights = {other.id: other.knights for other in game.players.values()}
             ours = player.knights
             most = max((count for count in knights.values() if count is not None), default=0)
             if game.certain and ours is not None and (ours < _ARMY or ours < most):
                 least = max(_ARMY, most)
-                play.report_violation_of(
+                context.report_violation_of(
                     observation, "largest-army", "Spieler", player=player.name, knights=ours, least=least
                 )
-        play.emit_observed(observation, "largest_army", player, {})
+        context.emit_observed(observation, "largest_army", player, {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.model import Message, Stream
 from kiebitz.dissectors.protocols.catan.requests import RequestViolation
 
 _MAX_REQUESTS = 16
@@ -51,7 +51,7 @@ class Request(msgspec.Struct, eq=False):
 class ClientConnection(msgspec.Struct, eq=False):
     """A client's connection; `certain` if nothing of it is in doubt from its beginning on."""
 
-    stream_id: int
+    stream: Stream
     certain: bool = True
     in_doubt: bool = False
     """True if a message of unknown content followed the server's last one to the client."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.json.diagnostics import format_path
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
-from kiebitz.dissectors.model import Event, Findings, Ids, Stream, TableInfo
+from kiebitz.dissectors.model import Event, Findings, Ids, TableInfo
 from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
 from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR
@@ -31,19 +32,12 @@ class CatanContext(GameContext):
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
-        self.conversations: dict[int, ClientConnection] = {}
+        self.connections = Connections(ClientConnection)
         self.players: dict[int, Player] = {}
         """Connected players by number."""
         self.game: CatanGame | None = None
         self._games = 0
         self._told: dict[str, int] = {}
-
-    def conversation(self, stream: Stream) -> ClientConnection:
-        """Return the state of a client's connection; create it if needed."""
-        found = self.conversations.get(stream.id)
-        if found is None:
-            found = self.conversations[stream.id] = ClientConnection(stream.id)
-        return found
 
     def known(self, number: int) -> Player:
         """Return a player as known outside games; an unknown number becomes a new player."""
@@ -108,8 +102,8 @@ class CatanContext(GameContext):
     def begin(self, ts_ns: int, certain: bool) -> CatanGame:
         """Begin a game; `certain` is False if its beginning was not recorded."""
         self._games += 1
-        game = CatanGame(self.open_game(f"game {self._games}", ts_ns), {}, certain=certain, in_setup=certain)
-        game.place, game.state = self.part_of(game.game)
+        opened = self.open_game(f"game {self._games}", ts_ns)
+        game = CatanGame(opened, *self.part_of(opened), players={}, certain=certain, in_setup=certain)
         self.game = game
         self.players = {number: known for number, known in self.players.items() if not known.gone}
         for known in self.players.values():
@@ -165,35 +159,32 @@ class CatanContext(GameContext):
 
     def abort(self, ts_ns: int, why: str) -> None:
         """End the current game without a winner, unless it has ended."""
-        game = self.game
-        if game is None or game.ended:
-            return
-        game.ended = True
-        game.game.ended_ns = ts_ns
-        game.game.result = {"aborted": why}
-        self.changed_game(game.game)
+        if self.game is not None:
+            self.end_game(self.game, ts_ns, {"aborted": why})
 
     def leave_state(self) -> None:
         """Remove the current game from the state."""
         if self.game is not None:
             self.explain_result()
-            self.set_state(None, *self.game.place)
+            self.remove_game(self.game)
             self.game = None
 
     def is_certain(self) -> bool:
         """Return True if everything sent to the players of the game was recorded."""
         game = self.game
-        heard = {talk.player for talk in self.conversations.values() if talk.certain}
+        heard = {connection.player for connection in self.connections.values() if connection.certain}
         return game is not None and game.certain and heard >= {*game.players}
 
     def is_heard(self, number: int) -> bool:
         """Return True if everything sent to a player was recorded."""
-        return any(talk.player == number and talk.certain for talk in self.conversations.values())
+        return any(
+            connection.player == number and connection.certain for connection in self.connections.values()
+        )
 
     def put_in(self, value: Any, *path: str) -> None:
         """Change the game's part of the state."""
         if self.game is not None:
-            self.set_part(self.game.place, self.game.state, path, value)
+            self.set_in_game(self.game, value, *path)
 
     def put_player(self, player: Player, what: str, value: Any) -> None:
         """Change a player's part of the state, if the player is in the game."""

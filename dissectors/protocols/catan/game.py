@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import Event, Game
+from kiebitz.dissectors.game.running_game import RunningGame
+from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot
 from kiebitz.dissectors.protocols.catan.hand import Counts, Hand
 from kiebitz.dissectors.protocols.catan.ledger import Ledger
@@ -76,14 +76,13 @@ class Building(msgspec.Struct, frozen=True):
     typ: str
 
 
-class CatanGame(msgspec.Struct, eq=False):
+class CatanGame(RunningGame, eq=False, kw_only=True):
     """A game from its `Spiel gestartet` to the next one.
 
     Rules are checked only if it is `certain`: its beginning was recorded and nothing is in doubt. `order` has
     the players in the order of their turns, as far as known.
     """
 
-    game: Game
     players: dict[int, Player]
     board: Board | None = None
     robber: Hex | None = None
@@ -120,11 +119,6 @@ class CatanGame(msgspec.Struct, eq=False):
     winner: int | None = None
     ending: Observation | None = None
     """The message that named the winner, until the winner's points are explained."""
-    ended: bool = False
-    state: State = msgspec.field(default_factory=dict)
-    """The game's part of the table's state."""
-    place: tuple[str, str] = ("", "")
-    """Path of that part in the state."""
 
     def has_turn(self, player: Player, ts_ns: int) -> None:
         """Set the player whose turn it is, since this time at the latest."""

@@ -22,8 +22,8 @@ _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], 
 class Resources:
     """Handlers for gains and payments of resources."""
 
-    def __init__(self, play: CatanContext) -> None:
-        self._play = play
+    def __init__(self, context: CatanContext) -> None:
+        self._context = context
 
     def ertrag(self, observation: Observation) -> None:
         """Process a player's gain of resources."""
@@ -35,7 +35,7 @@ class Resources:
 
     def claim(self, *claims: Claim) -> None:
         """Add expected or possible gains and payments; several claims together belong to one observation."""
-        game = self._play.game
+        game = self._context.game
         if game is not None:
             found = [(entry, claim) for claim in claims for entry in game.ledger.claim(claim)]
             # Only the last entry can complete the claims.
@@ -43,47 +43,47 @@ class Resources:
                 self._explained(entry, claim)
 
     def _enter(self, observation: Observation, sign: int) -> None:
-        play = self._play
-        player = play.player(observation.fields["Spieler"])
+        context = self._context
+        player = context.player(observation.fields["Spieler"])
         counts: Counts = observation.fields["Rohstoffe"]
         if not (counts if isinstance(counts, int) else any(counts.values())):
             # Some servers send an `Ertrag` to every player, even if it is empty.
-            if play.game is not None:
-                observation.event = play.game.roll
+            if context.game is not None:
+                observation.event = context.game.roll
             return
         if not isinstance(counts, int):
             counts = plain(counts)
         kind = "gained" if sign > 0 else "paid"
-        if play.game is None:
-            play.emit_observed(observation, kind, player, {"resources": counts})
+        if context.game is None:
+            context.emit_observed(observation, kind, player, {"resources": counts})
             return
         data: dict[str, Any] = {"resources": counts}
         if isinstance(counts, int):
-            expected = play.game.ledger.expected(player.id, sign, counts)
+            expected = context.game.ledger.expected(player.id, sign, counts)
             if expected is not None and not isinstance(expected, int):
                 counts = dict(expected)
                 data = {"resources": counts, "inferred": True}
         if sign < 0:
-            play.game.yielding = False
-            if player.id == play.game.turn:
+            context.game.yielding = False
+            if player.id == context.game.turn:
                 # A player that trades or builds has already received everything due to it.
-                play.game.ledger.forget(ROBBER)
-                play.game.ledger.forget(MONOPOLY)
-        entry = Entry(observation, player.id, sign, counts, of_roll=play.game.yielding)
-        claim = play.game.ledger.enter(entry)
+                context.game.ledger.forget(ROBBER)
+                context.game.ledger.forget(MONOPOLY)
+        entry = Entry(observation, player.id, sign, counts, of_roll=context.game.yielding)
+        claim = context.game.ledger.enter(entry)
         if sign > 0:
             player.hand.gain(counts)
-        elif not player.hand.pay(counts) and play.game.certain:
-            play.report_violation_of(
+        elif not player.hand.pay(counts) and context.game.certain:
+            context.report_violation_of(
                 observation, "below-zero", "Rohstoffe", player=player.name, counts=counts_text(counts)
             )
-        play.put_hand(player)
-        why = entry.why or _likely_reason(play.game, player, sign, counts)
+        context.put_hand(player)
+        why = entry.why or _likely_reason(context.game, player, sign, counts)
         if why == ROBBER:
             # Only the two players involved see the resource.
-            play.game.robbed = player.id if sign < 0 else play.game.robbed
-            both = (play.game.turn, play.game.robbed, player.id)
-            names = sorted({name for name in map(play.name, both) if name is not None})
+            context.game.robbed = player.id if sign < 0 else context.game.robbed
+            both = (context.game.turn, context.game.robbed, player.id)
+            names = sorted({name for name in map(context.name, both) if name is not None})
             data |= {"known_to": names, "others_see": {"resources": total(counts)}}
         elif why is None and any(
             isinstance(copy.fields.get("Rohstoffe"), int) for copy in observation.messages
@@ -93,18 +93,18 @@ class Resources:
         if why == DISCARD:
             player.discard = None
             data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-            play.emit_observed(observation, "discarded", player, data)
+            context.emit_observed(observation, "discarded", player, data)
         else:
-            play.emit_observed(observation, kind, player, {**data, "why": why})
+            context.emit_observed(observation, kind, player, {**data, "why": why})
         if claim is not None:
             self._explained(entry, claim)
         else:
-            self._overseas(play.game, entry)
+            self._overseas(context.game, entry)
 
     # Trade overseas has no message of its own; it is recognised by its payment and its gain.
 
     def _explained(self, entry: Entry, claim: Claim) -> None:
-        game = self._play.game
+        game = self._context.game
         if claim.why != "sea trade" or game is None:
             return
         if all(other.observation is not claim.observation for other in game.ledger.claims):
@@ -133,16 +133,16 @@ class Resources:
     def _sea_trade(
         self, game: CatanGame, entry: Entry, paid: Mapping[str, int], gained: Mapping[str, int]
     ) -> None:
-        play = self._play
-        player = play.player(entry.player)
-        play.emit_observed(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
+        context = self._context
+        player = context.player(entry.player)
+        context.emit_observed(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
         if game.board is None or not game.certain:
             return
         rates = game.board.rates(game.towns(player.id))
         worth = sum(count // rates[kind] for kind, count in paid.items())
         if total(gained) > worth:
             best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)
-            play.report_violation_of(
+            context.report_violation_of(
                 entry.observation,
                 "trade-rate",
                 "Rohstoffe",

@@ -40,16 +40,16 @@ class CatanTable(GameTable):
     """A Catan server: its players, and its games one after another."""
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._play = play = CatanContext(info, ids, findings)
-        super().__init__(play)
+        self._context = context = CatanContext(info, ids, findings)
+        super().__init__(context)
         self._merger = ObservationMerger(self._take, self._may_reveal, MAX_COPY_DELAY_NS)
         self._versions = PartialViews()
-        self._lobby = Lobby(play)
-        self._resources = resources = Resources(play)
-        builder = Builder(play, resources)
-        turns = Turns(play, resources, builder, TurnAudit(play))
-        cards = Cards(play, resources, turns, builder)
-        trading = Trading(play, resources)
+        self._lobby = Lobby(context)
+        self._resources = resources = Resources(context)
+        builder = Builder(context, resources)
+        turns = Turns(context, resources, builder, TurnAudit(context))
+        cards = Cards(context, resources, turns, builder)
+        trading = Trading(context, resources)
         self._asking: dict[int, Request] = {}
         """Unprocessed requests by message id."""
         self._refusals: dict[int, Request | None] = {}
@@ -84,108 +84,108 @@ class CatanTable(GameTable):
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, JsonRow)
         stream = message.stream
-        conversation = self._play.conversation(stream)
-        self._play.note_dialect(message, row)
+        connection = self._context.connections.of(stream)
+        self._context.note_dialect(message, row)
         if not valid:
             return
         if message.direction == "c2s":
             if message.name != "Hallo":
-                self._asking[message.id] = conversation.asks(message)
+                self._asking[message.id] = connection.asks(message)
             self._merger.add(message, row, frame)
             return
-        conversation.in_doubt = False
-        conversation.told_ns = message.ts_ns
-        self._merger.add(message, row, frame, self._version(message, row, conversation))
+        connection.in_doubt = False
+        connection.told_ns = message.ts_ns
+        self._merger.add(message, row, frame, self._version(message, row, connection))
 
-    def _version(self, message: Message, row: JsonRow, conversation: ClientConnection) -> Hashable:
+    def _version(self, message: Message, row: JsonRow, connection: ClientConnection) -> Hashable:
         """Return the key by which copies of a message are recognised; None for a message to one client."""
         name = message.name
         if name == "Willkommen":
-            conversation.player = message.fields["id"]
+            connection.player = message.fields["id"]
         elif _confirms(message):
-            conversation.confirmed()
+            connection.confirmed()
         elif name in ("Fehler", "Serverantwort"):
-            return self._refusal(message, conversation)
+            return self._refusal(message, connection)
         elif row.broadcast:
-            conversation.hears(message)
+            connection.hears(message)
             return self._versions.of(message)
         return None
 
-    def _refusal(self, message: Message, conversation: ClientConnection) -> Hashable:
+    def _refusal(self, message: Message, connection: ClientConnection) -> Hashable:
         """Return the key of a refusal, which the requesting client gets and, on some servers, all clients."""
-        asker = conversation
-        if conversation.waiting() is None:
+        asker = connection
+        if connection.waiting() is None:
             told = RefusalKey(message.fields["Meldung"], None)
             if self._merger.has(told, message):
                 # A copy of an earlier message to other clients.
                 return told
-            asking = [other for other in self._play.conversations.values() if other.waiting() is not None]
-            asker = max(asking, key=lambda other: other.latest(), default=conversation)
+            asking = [other for other in self._context.connections.values() if other.waiting() is not None]
+            asker = max(asking, key=lambda other: other.latest(), default=connection)
         self._refusals[message.id] = asker.refused()
-        return RefusalKey(message.fields["Meldung"], asker.stream_id)
+        return RefusalKey(message.fields["Meldung"], asker.stream.id)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        conversation = self._play.conversation(stream)
+        connection = self._context.connections.of(stream)
         if direction == "c2s":
-            if self._play.game is not None and conversation.player is not None:
-                self._play.game.unread[conversation.player] = TURNS_IN_DOUBT
+            if self._context.game is not None and connection.player is not None:
+                self._context.game.unread[connection.player] = TURNS_IN_DOUBT
             return
-        conversation.certain = False
-        conversation.in_doubt = True
-        conversation.doubt_ns = conversation.told_ns
+        connection.certain = False
+        connection.in_doubt = True
+        connection.doubt_ns = connection.told_ns
         self._merger.expect_no_more(stream.id)
         # The other clients were sent the missing messages at about the same time.
-        since = conversation.told_ns - MAX_COPY_DELAY_NS
-        players = [other for other in self._play.conversations.values() if other.player is not None]
+        since = connection.told_ns - MAX_COPY_DELAY_NS
+        players = [other for other in self._context.connections.values() if other.player is not None]
         if all(other.doubt_ns is not None and other.doubt_ns >= since for other in players):
             self._doubt_counts()
 
     def _doubt_counts(self) -> None:
         """Reset all counts, as messages are missing that no other client was recorded to receive."""
         self._merger.finish()
-        game = self._play.game
+        game = self._context.game
         if game is None:
             return
         game.certain = False
         for player in game.players.values():
             player.hand, player.cards = Hand(ROHSTOFFE, False), Hand(KARTEN, False)
-            self._play.put_hand(player)
-            self._play.put_cards(player)
-        self._play.put_in(["resources", "cards"], "unknown")
+            self._context.put_hand(player)
+            self._context.put_cards(player)
+        self._context.put_in(["resources", "cards"], "unknown")
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._merger.forget(stream.id)
-        conversation = self._play.conversations.get(stream.id)
-        if conversation is None:
+        connection = self._context.connections.get(stream.id)
+        if connection is None:
             return
-        if conversation.player is not None:
+        if connection.player is not None:
             # Process earlier messages before the connection is removed.
             self._merger.finish()
-        del self._play.conversations[stream.id]
-        if conversation.player is None:
+        del self._context.connections[stream.id]
+        if connection.player is None:
             return
-        known = self._play.players.get(conversation.player)
-        game = self._play.game
+        known = self._context.players.get(connection.player)
+        game = self._context.game
         if known is not None and not known.gone:
             data = {"player": known.id, "name": known.name, "reason": stream.ending}
             self._lobby.remove(known.id)
-            self._play.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
+            self._context.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
         if game is not None and all(
-            talk.player not in game.players for talk in self._play.conversations.values()
+            connection.player not in game.players for connection in self._context.connections.values()
         ):
-            self._play.abort(ts_ns, LOST)
-            self._play.leave_state()
-        if not self._play.conversations:
+            self._context.abort(ts_ns, LOST)
+            self._context.leave_state()
+        if not self._context.connections:
             # The next client may meet a restarted server, which assigns these numbers to others.
             self._merger.clear()
-            self._play.players.clear()
+            self._context.players.clear()
 
     def undecided(self) -> int | None:
         return self._merger.first_waiting()
 
     def finish(self, ts_ns: int) -> None:
         self._merger.finish()
-        self._play.explain_result()
+        self._context.explain_result()
 
     def _may_reveal(self, observation: Observation) -> set[int]:
         """Return the streams on which a copy that hides nothing may still arrive."""
@@ -194,28 +194,29 @@ class CatanTable(GameTable):
         # Both players see a stolen card.
         by_both = observation.name in ("Ertrag", "Kosten") and fields["Rohstoffe"] == 1
         return {
-            talk.stream_id
-            for talk in self._play.conversations.values()
-            if talk.certain and (talk.player == owner or (by_both and talk.player is not None))
+            connection.stream.id
+            for connection in self._context.connections.values()
+            if connection.certain
+            and (connection.player == owner or (by_both and connection.player is not None))
         }
 
     def _take(self, observation: Observation) -> None:
         if observation.message.direction == "c2s":
             self._asked(observation)
         else:
-            if self._play.game is None and observation.name in _OF_A_GAME:
+            if self._context.game is None and observation.name in _OF_A_GAME:
                 self._met(observation)
             handler = self._handlers.get(observation.name)
             if handler is not None:
                 handler(observation)
-        if self._play.game is not None:
-            observation.game_id = self._play.game.game.id
+        if self._context.game is not None:
+            observation.game_id = self._context.game.game.id
 
     def _asked(self, observation: Observation) -> None:
         """Process a request; the server does not repeat everything of it."""
         request = self._asking.pop(observation.message.id, None)
-        number = self._play.conversation(observation.message.stream).player
-        game = self._play.game
+        number = self._context.connections.of(observation.message.stream).player
+        game = self._context.game
         if request is None or game is None or number not in game.players:
             return
         player = game.players[number]
@@ -241,28 +242,28 @@ class CatanTable(GameTable):
         if _confirms(observation.message):
             return
         asked = request.message if request is not None else None
-        number = self._play.conversation(
+        number = self._context.connections.of(
             asked.stream if asked is not None else observation.message.stream
         ).player
-        if asked is not None and self._play.game is not None:
-            self._play.game.ledger.refuse(asked)
+        if asked is not None and self._context.game is not None:
+            self._context.game.ledger.refuse(asked)
         self._lobby.refused(observation, number, asked)
         if request is not None and request.observation is not None and request.objection is not None:
             key, path, values = request.objection
-            self._play.report_violation_of(
+            self._context.report_violation_of(
                 request.observation, key, *path, request=request.message.name, **values
             )
 
     def _started(self, observation: Observation) -> None:
-        self._play.abort(observation.ts_ns, "another game began")
-        self._play.leave_state()
-        for talk in self._play.conversations.values():
+        self._context.abort(observation.ts_ns, "another game began")
+        self._context.leave_state()
+        for connection in self._context.connections.values():
             # Earlier gaps no longer matter.
-            talk.certain = not talk.in_doubt
-        game = self._play.begin(observation.ts_ns, certain=True)
+            connection.certain = not connection.in_doubt
+        game = self._context.begin(observation.ts_ns, certain=True)
         karte = observation.fields["Karte"]
         board = game.board = Board.from_karte(karte)
-        self._play.put_in(
+        self._context.put_in(
             {
                 "fields": [
                     {
@@ -282,35 +283,35 @@ class CatanTable(GameTable):
         )
         if "Räuber" in karte:
             game.robber = at(karte["Räuber"])
-            self._play.put_in(list(game.robber), "robber")
+            self._context.put_in(list(game.robber), "robber")
         for told in karte.get("Gebäude", ()):
             where = spot(map(at, told["Ort"]))
             owner, typ = told["Eigentümer"], told["Typ"]
             game.buildings[where] = Building(owner, typ)
-            self._play.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
-        self._play.emit_observed(observation, "started", None, {"map": karte})
+            self._context.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+        self._context.emit_observed(observation, "started", None, {"map": karte})
 
     def _met(self, observation: Observation) -> None:
-        if any(not talk.certain for talk in self._play.conversations.values()):
-            self._play.begin(observation.ts_ns, certain=False)
+        if any(not connection.certain for connection in self._context.connections.values()):
+            self._context.begin(observation.ts_ns, certain=False)
 
     def _ended(self, observation: Observation) -> None:
         """Process the end of the game; some servers continue, and some repeat it."""
         winner: int = observation.fields["Sieger" if "Sieger" in observation.fields else "Spieler"]
-        game = self._play.game
+        game = self._context.game
         if game is None or game.ended:
             return
         if winner < 0:
-            self._play.abort(observation.ts_ns, observation.fields.get("Nachricht", LOST)[:200])
-            self._play.emit_observed(observation, "ended", None, {"winner": None, "name": None})
+            self._context.abort(observation.ts_ns, observation.fields.get("Nachricht", LOST)[:200])
+            self._context.emit_observed(observation, "ended", None, {"winner": None, "name": None})
             return
         game.ended = True
         game.game.ended_ns = observation.ts_ns
         game.winner, game.ending = winner, observation
-        self._play.put_in(winner, "winner")
-        points = self._play.count_points()
-        self._play.emit_observed(
-            observation, "ended", self._play.player(winner), {"winner": winner, "points": points}
+        self._context.put_in(winner, "winner")
+        points = self._context.count_points()
+        self._context.emit_observed(
+            observation, "ended", self._context.player(winner), {"winner": winner, "points": points}
         )
 
 

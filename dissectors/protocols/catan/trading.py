@@ -19,16 +19,16 @@ _MAX_TRADES = 100
 class Trading:
     """Handlers for trades among the players."""
 
-    def __init__(self, play: CatanContext, resources: Resources) -> None:
-        self._play = play
+    def __init__(self, context: CatanContext, resources: Resources) -> None:
+        self._context = context
         self._resources = resources
 
     def offered(self, observation: Observation) -> None:
         """Process an offer."""
         fields = observation.fields
-        player = self._play.player(fields["Spieler"])
+        player = self._context.player(fields["Spieler"])
         offer, demand = plain(fields["Angebot"]), plain(fields["Nachfrage"])
-        game = self._play.game
+        game = self._context.game
         if game is not None:
             trade = Trade(fields["Handel id"], player.id, offer, demand)
             game.trades[trade.id] = trade
@@ -36,12 +36,12 @@ class Trading:
             if len(game.trades) > _MAX_TRADES:
                 self._drop(game, next(iter(game.trades.values())))
         data = {"trade": fields["Handel id"], "offer": offer, "demand": demand}
-        self._play.emit_observed(observation, "trade_offered", player, data)
+        self._context.emit_observed(observation, "trade_offered", player, data)
 
     def accepted(self, observation: Observation) -> None:
         """Process an acceptance or, in a dialect, a rejection."""
         fields = observation.fields
-        player = self._play.player(fields["Mitspieler"] if "Mitspieler" in fields else fields["Spieler"])
+        player = self._context.player(fields["Mitspieler"] if "Mitspieler" in fields else fields["Spieler"])
         takes = fields.get("Annehmen", True)
         trade = self._trade(observation)
         if trade is not None:
@@ -52,38 +52,38 @@ class Trading:
                 trade.accepted.remove(player.id)
                 self._put(trade)
         kind = "trade_accepted" if takes else "trade_declined"
-        self._play.emit_observed(observation, kind, player, {"trade": fields["Handel id"]})
+        self._context.emit_observed(observation, kind, player, {"trade": fields["Handel id"]})
 
     def cancelled(self, observation: Observation) -> None:
         """Process the withdrawal of an offer or an acceptance."""
-        player = self._play.player(observation.fields["Spieler"])
+        player = self._context.player(observation.fields["Spieler"])
         trade = self._trade(observation)
-        game = self._play.game
+        game = self._context.game
         if trade is not None and game is not None:
             if trade.player == player.id:
                 self._drop(game, trade)
             elif player.id in trade.accepted:
                 trade.accepted.remove(player.id)
                 self._put(trade)
-        self._play.emit_observed(
+        self._context.emit_observed(
             observation, "trade_cancelled", player, {"trade": observation.fields["Handel id"]}
         )
 
     def done(self, observation: Observation) -> None:
         """Process a concluded trade: each of the two pays what the other gains."""
-        play = self._play
+        context = self._context
         fields = observation.fields
-        player, partner = play.player(fields["Spieler"]), play.player(fields["Mitspieler"])
-        game = play.game
+        player, partner = context.player(fields["Spieler"]), context.player(fields["Mitspieler"])
+        game = context.game
         trade = self._concluded(observation, player.id, partner.id)
         data: dict[str, Any] = {"partner": partner.id, "partner_name": partner.name}
         if trade is not None and game is not None:
             data["trade"] = trade.id
             self._drop(game, trade)
-        play.emit_observed(observation, "trade_done", player, data)
+        context.emit_observed(observation, "trade_done", player, data)
         if trade is None:
             if game is not None and game.certain:
-                play.report_violation_of(observation, "no-trade", player=player.name, partner=partner.name)
+                context.report_violation_of(observation, "no-trade", player=player.name, partner=partner.name)
             return
         for owner, sign, counts in (
             (player.id, -1, trade.offer),
@@ -95,7 +95,7 @@ class Trading:
                 self._resources.claim(Claim(observation, owner, sign, counts, _WHY))
 
     def _concluded(self, observation: Observation, player: int, partner: int) -> Trade | None:
-        game = self._play.game
+        game = self._context.game
         if game is None:
             return None
         if "Handel id" in observation.fields:
@@ -106,7 +106,7 @@ class Trading:
         )
 
     def _trade(self, observation: Observation) -> Trade | None:
-        game = self._play.game
+        game = self._context.game
         return game.trades.get(observation.fields["Handel id"]) if game is not None else None
 
     def _put(self, trade: Trade) -> None:
@@ -116,8 +116,8 @@ class Trading:
             "demand": trade.demand,
             "accepted": list(trade.accepted),
         }
-        self._play.put_in(shown, "trades", str(trade.id))
+        self._context.put_in(shown, "trades", str(trade.id))
 
     def _drop(self, game: CatanGame, trade: Trade) -> None:
         del game.trades[trade.id]
-        self._play.put_in(None, "trades", str(trade.id))
+        self._context.put_in(None, "trades", str(trade.id))

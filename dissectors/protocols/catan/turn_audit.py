@@ -12,8 +12,8 @@ from kiebitz.dissectors.protocols.catan.phrases import counts_text
 class TurnAudit:
     """Reports what is left in the ledger at the end of a turn."""
 
-    def __init__(self, play: CatanContext) -> None:
-        self._play = play
+    def __init__(self, context: CatanContext) -> None:
+        self._context = context
 
     def close(self, game: CatanGame) -> None:
         """Check the ledger at the end of a turn."""
@@ -24,7 +24,7 @@ class TurnAudit:
         if not game.certain:
             return
         for claim in unmet:
-            if not self._play.is_heard(claim.player):
+            if not self._context.is_heard(claim.player):
                 # Some servers do not send this payment to other players.
                 continue
             other = next((entry for entry in loose if _is_probable_match(claim, entry)), None)
@@ -39,9 +39,9 @@ class TurnAudit:
                 game.ledger.keep(entry)
                 continue
             key = "unexplained-gain" if entry.sign > 0 else "unexplained-cost"
-            name, counts = self._play.name(entry.player), counts_text(entry.counts)
+            name, counts = self._context.name(entry.player), counts_text(entry.counts)
             # An unread request, such as one to trade overseas, may explain it.
-            self._play.report_violation_of(
+            self._context.report_violation_of(
                 entry.observation,
                 key,
                 "Rohstoffe",
@@ -52,14 +52,14 @@ class TurnAudit:
 
     def _may_be_early(self, entry: Entry) -> bool:
         """Return True if the dice that explain an entry may be missing from its stream."""
-        talk = self._play.conversations.get(entry.observation.messages[0].stream.id)
-        return talk is not None and not talk.certain and not entry.early
+        connection = self._context.connections.get(entry.observation.messages[0].stream.id)
+        return connection is not None and not connection.certain and not entry.early
 
     def _no_start(self, claim: Claim) -> None:
         """Report that the second village yielded nothing, as on some servers."""
         assert claim.counts is not None
-        name, counts = self._play.name(claim.player), counts_text(claim.counts)
-        self._play.report_violation_of(claim.observation, "no-start-yield", player=name, counts=counts)
+        name, counts = self._context.name(claim.player), counts_text(claim.counts)
+        self._context.report_violation_of(claim.observation, "no-start-yield", player=name, counts=counts)
 
     def _compare_cards(self, game: CatanGame) -> None:
         for player in game.players.values():
@@ -68,17 +68,19 @@ class TurnAudit:
             # Some servers omit the victory points from a player's own cards.
             if told is not None and (ours is None or ours < total(told) or not game.certain):
                 player.cards.apply_counts(total(told) if player.cards_contradicted else told)
-                self._play.put_cards(player)
+                self._context.put_cards(player)
 
     def _wrong(self, claim: Claim, entry: Entry | None) -> None:
-        play = self._play
-        name, due = play.name(claim.player), counts_text(claim.due)
+        context = self._context
+        name, due = context.name(claim.player), counts_text(claim.due)
         of = "yield" if claim.sign > 0 else "cost"
         if entry is None:
-            play.report_violation_of(claim.observation, f"missing-{of}", player=name, due=due, why=claim.why)
+            context.report_violation_of(
+                claim.observation, f"missing-{of}", player=name, due=due, why=claim.why
+            )
             return
         key, counts = f"wrong-{of}", counts_text(entry.counts)
-        play.report_violation_of(
+        context.report_violation_of(
             entry.observation, key, "Rohstoffe", player=name, due=due, why=claim.why, counts=counts
         )
 

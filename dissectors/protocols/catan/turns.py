@@ -20,21 +20,21 @@ class Turns:
     """Handlers for dice and robber; at the end of a turn they run the checks."""
 
     def __init__(
-        self, play: CatanContext, resources: Resources, builder: Builder, verdicts: TurnAudit
+        self, context: CatanContext, resources: Resources, builder: Builder, verdicts: TurnAudit
     ) -> None:
-        self._play = play
+        self._context = context
         self._resources = resources
         self._builder = builder
         self._verdicts = verdicts
 
     def rolled(self, observation: Observation) -> None:
         """Process a roll: for the order of the players, or at the beginning of a turn."""
-        play = self._play
-        game = play.game
-        player = play.player(observation.fields["Spieler"])
+        context = self._context
+        game = context.game
+        player = context.player(observation.fields["Spieler"])
         dice: list[int] = observation.fields["Wurf"]
         if game is None:
-            play.emit_observed(observation, "rolled", player, {"dice": dice})
+            context.emit_observed(observation, "rolled", player, {"dice": dice})
             return
         if game.in_setup and game.buildings:
             game.in_setup = False
@@ -47,12 +47,12 @@ class Turns:
             for other in game.players.values():
                 other.bought, other.played, other.free_roads = {}, 0, 0
             game.trades.clear()
-            play.put_in(None, "trades")
+            context.put_in(None, "trades")
             game.roller = player.id
             game.has_turn(player, observation.ts_ns)
-            play.put_in(player.id, "turn")
-        play.put_in(dice, "dice")
-        event = play.emit_observed(observation, "rolled", player, {"dice": dice})
+            context.put_in(player.id, "turn")
+        context.put_in(dice, "dice")
+        event = context.emit_observed(observation, "rolled", player, {"dice": dice})
         game.roll = event
         if not game.in_setup:
             game.yielding = True
@@ -69,8 +69,8 @@ class Turns:
             return
         expected = order[(order.index(game.roller) + 1) % len(order)]
         if player.id != expected and game.certain:
-            whose = self._play.name(expected)
-            self._play.report_violation_of(
+            whose = self._context.name(expected)
+            self._context.report_violation_of(
                 observation, "out-of-turn/roll", "Spieler", player=player.name, whose=whose, next=expected
             )
 
@@ -111,25 +111,25 @@ class Turns:
 
     def robber(self, observation: Observation) -> None:
         """Process a move of the robber, after a 7 or by a knight."""
-        play = self._play
+        context = self._context
         fields = observation.fields
-        number = fields.get("Spieler", play.game.turn if play.game is not None else None)
-        player = play.player(number) if number is not None else None
+        number = fields.get("Spieler", context.game.turn if context.game is not None else None)
+        player = context.player(number) if number is not None else None
         target: int | None = fields.get("Ziel")
         moved = (number, at(fields["Ort"]), target)
-        data = {"to": fields["Ort"], "from_player": target, "from_name": play.name(target)}
-        if play.game is not None:
-            if play.game.moved != moved:
+        data = {"to": fields["Ort"], "from_player": target, "from_name": context.name(target)}
+        if context.game is not None:
+            if context.game.moved != moved:
                 self.move_robber(observation, player, fields["Ort"], target)
-            play.game.moved = None
-        play.emit_observed(observation, "robber", player, data)
+            context.game.moved = None
+        context.emit_observed(observation, "robber", player, data)
 
     def move_robber(
         self, observation: Observation, player: Player | None, ort: dict[str, int], target: int | None
     ) -> None:
         """Move the robber, and expect the theft of one card."""
-        play = self._play
-        game = play.game
+        context = self._context
+        game = context.game
         if game is None:
             return
         place = at(ort)
@@ -137,21 +137,21 @@ class Turns:
         if board is not None and game.certain:
             where = spot_text((place,))
             if place == game.robber:
-                play.report_violation_of(observation, "robber-stays", "Ort", place=where)
+                context.report_violation_of(observation, "robber-stays", "Ort", place=where)
             elif not board.is_land(place):
-                play.report_violation_of(observation, "bad-place/robber", "Ort", place=where)
+                context.report_violation_of(observation, "bad-place/robber", "Ort", place=where)
             elif target is not None and target >= 0 and not game.lives_at(target, place):
-                play.report_violation_of(
-                    observation, "bad-target", "Ziel", player=play.name(target), place=where
+                context.report_violation_of(
+                    observation, "bad-target", "Ziel", player=context.name(target), place=where
                 )
         game.robber = place
         game.robbed_by = player.id if player is not None else None
-        play.put_in(list(place), "robber")
+        context.put_in(list(place), "robber")
         game.robbed = target
         if target is None or target < 0 or player is None:
             return
         was_told = any(entry.player == target and entry.sign < 0 for entry in game.ledger.entries)
-        if was_told or play.player(target).hand.total != 0:
+        if was_told or context.player(target).hand.total != 0:
             # Some servers send the theft only to the two players, so it may be missing.
             self._resources.claim(Claim(observation, target, -1, 1, ROBBER, firm=False))
             self._resources.claim(Claim(observation, player.id, 1, 1, ROBBER, firm=False))
