@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.grammar import Field, Grammar
 from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.grammar.xml.notes import XmlFormat
@@ -85,18 +86,20 @@ def document_rows(specification: Specification) -> tuple[ElementType, ...]:
 
 def xml_codec(specification: Specification, grammar: Grammar) -> XmlCodec:
     """Return the codec of a protocol file for XML."""
-    of, lenient = specification.format, specification.lenient
+    of, lenient, framing = specification.format, specification.lenient, specification.framing
+    has_blank_line = framing.kind == "xml" and bool(framing.end)
     *path, mark = of.name.split("/")
     return XmlCodec(
         grammar,
-        FileEnvelope(specification.framing, of),
+        # The empty line and the blanks around a message are noted.
+        Envelope() if has_blank_line else FileEnvelope(framing, of),
         XmlFormat(
             mark=mark[1:] if mark.startswith("@") else None,
             path=tuple(path),
             envelope=of.envelope,
             stays_open=of.stays_open,
             outer=tuple(_field(field, of) for field in of.outer),
-            blank_line=bool(specification.framing.kind == "xml" and specification.framing.end),
+            blank_line=has_blank_line,
             charset=lenient.charset,
             misprints=lenient.misprints,
             is_strict=of.is_strict,

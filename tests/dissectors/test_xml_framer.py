@@ -11,6 +11,7 @@ from strength import times
 
 from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.grammar.xml.framer import Root, XmlFramer, XmlFraming
+from kiebitz.dissectors.grammar.xml.notes import XmlFormat
 
 NAMED = (
     Root("a"),
@@ -21,9 +22,9 @@ NAMED = (
 FRAMINGS = {
     "unknown": XmlFraming(),
     "named": XmlFraming(roots=NAMED),
-    "marked": XmlFraming(mark="type", inside=frozenset("cd")),
-    "envelope": XmlFraming(roots=NAMED, envelope="e"),
-    "lines": XmlFraming(roots=NAMED, envelope="e", blank_line=True),
+    "marked": XmlFraming(XmlFormat(mark="type"), inside=frozenset("cd")),
+    "envelope": XmlFraming(XmlFormat(envelope="e"), NAMED),
+    "lines": XmlFraming(XmlFormat(envelope="e", blank_line=True), NAMED),
 }
 PARTS = [
     *(

@@ -187,13 +187,10 @@ class XmlCodec(LayoutCodec):
     # Decoding.
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        start, body = 0, frame
-        if not self.format.blank_line:
-            start, end = self.envelope.body(frame)
-            if start == end:
-                return self.empty(frame)
-            body = frame[start:end]
-        decoded = self._decode(body, direction)
+        start, end = self.envelope.body(frame)
+        if start == end:
+            return self.empty(frame)
+        decoded = self._decode(frame[start:end], direction)
         return self._completed(decoded, start) if decoded.violations else decoded
 
     def _completed(self, decoded: Decoded, start: int = 0) -> Decoded:
@@ -268,7 +265,7 @@ class XmlCodec(LayoutCodec):
         if of.envelope and not body and of.stays_open and (opened or closed):
             return Decoded(self._document[direction], {}, "{}", True, tuple(notes))
         if opened is not None and (not body or body.startswith(self._opening)):
-            return unreadable(layout_notes.envelope_error(frame, of.around))
+            return unreadable(layout_notes.envelope_error(frame, of.envelope.lower()))
         try:
             if opened is not None:
                 outer = self._outer_fields(opened[1] or "")
@@ -421,7 +418,7 @@ class XmlCodec(LayoutCodec):
 
     def _place(self, frame: bytes, error: InvalidElement | None = None) -> Place:
         part, path = ("tag", ()) if error is None else (error.part, error.path)
-        place = location_of(frame, part, path, self.format.around)
+        place = location_of(frame, part, path, self.framing.envelope)
         mismatch = None if error is None else error.mismatch
         if mismatch is not None and 0 < mismatch.end - mismatch.start < place[1]:
             # A part of a list or an object that is written as text.
@@ -500,8 +497,7 @@ class XmlCodec(LayoutCodec):
     # Places.
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
-        start, end = (0, len(frame)) if self.format.blank_line else self.envelope.body(frame)
-        return self._layout(frame, row, (start, end))
+        return self._layout(frame, row, self.envelope.body(frame))
 
     def _layout(self, frame: bytes, row: MessageType, place: tuple[int, int]) -> Sequence[Part]:
         assert isinstance(row, ElementType)
@@ -510,8 +506,6 @@ class XmlCodec(LayoutCodec):
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)
         start, end = self.envelope.body(frame)
-        if self.format.blank_line:
-            start, end = 0, len(frame)
         row, upto, markup = decoded.row, end, frame
         wrong = next((each for each in decoded.violations if each.severity == "error"), None)
         if any(violation.code.startswith(MISPRINT) for violation in decoded.violations):
@@ -539,7 +533,7 @@ class XmlCodec(LayoutCodec):
     def _begun(self, frame: bytes, direction: Direction, start: int, upto: int) -> ElementType | None:
         """Return the row of the message that begins a frame which is XML up to an offset."""
         for tag in tags(frame, start, upto):
-            if tag.kind in ("start", "empty") and tag.name != (self.format.around or None):
+            if tag.kind in ("start", "empty") and tag.name != (self.framing.envelope or None):
                 name = frame[tag.start + 1 : tag.start + 1 + len(tag.name)].decode("latin-1")
                 rows = self._rows.get((direction, name), self._rows.get((direction, tag.name), ()))
                 return next((row for row in rows if is_marked(frame, tag, row)), rows[0] if rows else None)
@@ -548,7 +542,7 @@ class XmlCodec(LayoutCodec):
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         place = super().text_place(frame, row, name)
         if place is None and isinstance(row, ElementType) and row.shape.text is not None:
-            root = tree(frame, self.format.around) if row.shape.text.name == name else None
+            root = tree(frame, self.framing.envelope) if row.shape.text.name == name else None
             return None if root is None or root.tag.kind == "empty" else (root.tag.end, 0)
         is_empty = place is not None and place[1] and frame.endswith(b"/>", place[0], place[0] + place[1])
         return None if is_empty and place is not None and frame.startswith(b"<", place[0]) else place

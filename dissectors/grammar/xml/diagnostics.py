@@ -60,7 +60,7 @@ def control_character_error(frame: bytes, before: int) -> Violation | None:
 
 
 def _tag_error(frame: bytes, of: XmlFormat) -> Violation | None:
-    envelope, following = of.around, "an empty line" if of.blank_line else "the next message"
+    envelope, following = of.envelope.lower(), "an empty line" if of.blank_line else "the next message"
     opened: list[Tag] = []
     rooted = False
     at = 0

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -79,24 +79,28 @@ class Root(NamedTuple):
     branches: frozenset[str] = frozenset()
 
 
-class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
+class XmlFraming(msgspec.Struct, frozen=True, dict=True):
     """The elements that are messages.
 
     Attributes:
+        of: How they are written, and what is around them.
         roots: All kinds of messages; none if their elements may have any names.
-        mark: Without `roots`: the attribute that each of their elements has.
         inside: Without `roots`: names of elements inside messages; None if there may be any.
-        envelope: Name of an element around one or several messages, in lower case; empty if there is none.
-        stays_open: True if that is around all messages.
-        blank_line: True if an empty line follows each message.
     """
 
+    of: XmlFormat = XmlFormat()
     roots: tuple[Root, ...] = ()
-    mark: str | None = None
     inside: frozenset[str] | None = None
-    envelope: str = ""
-    stays_open: bool = False
-    blank_line: bool = False
+
+    @cached_property
+    def mark(self) -> bytes:
+        """Without `roots`: the attribute that each of their elements has; empty if there is none."""
+        return b"" if self.of.mark is None or self.of.path else self.of.mark.encode()
+
+    @cached_property
+    def envelope(self) -> str:
+        """Name of an element around messages, in lower case; empty if there is none."""
+        return self.of.envelope.lower()
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -143,7 +147,7 @@ class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
     @cached_property
     def no_tag_ends(self) -> dict[bytes, re.Pattern[bytes]]:
         """Ends of comments and CDATA sections; an unterminated one extends to a line before a message."""
-        line = rb"%s\s{0,64}" % BLANK_LINE if self.blank_line else rb"\n"
+        line = rb"%s\s{0,64}" % BLANK_LINE if self.of.blank_line else rb"\n"
         after = rb"|(%s<(?:%s)[\s/>])" % (line, _any_of(self.names)) if self.names else rb"|(?!)()"
         return {begin: re.compile(re.escape(end) + after, re.IGNORECASE) for begin, end in _NO_TAGS.items()}
 
@@ -180,9 +184,9 @@ class XmlFraming(msgspec.Struct, frozen=True, dict=True, kw_only=True):
             marked = {name for name in alike if name.lower() in self._marks}
             elements.append(element(_any_of(of), inner(every | (alike - marked), marked, _DEPTH)))
         whole = b"|".join(elements or [element(rb"[A-Za-z_][\w.:-]*+", b"")])
-        if not self.blank_line:
+        if not self.of.blank_line:
             # Within an envelope, a message does not end with its element.
-            ends = not self.envelope or self.stays_open
+            ends = not self.envelope or self.of.stays_open
             return re.compile(rb"%s(?:%s)" % (_BLANKS.pattern, whole if ends else rb"(?!)"))
         envelope, end = b"", b""
         if self.envelope:
@@ -236,7 +240,7 @@ class XmlFramer(StructuredFramer):
 
     def _whole(self, data: bytes) -> Sequence[int]:
         framing = self._framing
-        if self._state != "before" or (self._in_envelope and not framing.stays_open):
+        if self._state != "before" or (self._in_envelope and not framing.of.stays_open):
             return ()
         ends = framing.ends(data)
         if not framing.roots:
@@ -278,7 +282,7 @@ class XmlFramer(StructuredFramer):
                 blanks = _BLANKS.match(held, self._at, limit)
                 assert blanks is not None
                 at = blanks.end()
-                if self._state == "after" and self._framing.blank_line:
+                if self._state == "after" and self._framing.of.blank_line:
                     end = self._blank_line(self._at, at, limit)
                     if end is not None:
                         return end
@@ -418,8 +422,8 @@ class XmlFramer(StructuredFramer):
             # An unterminated comment.
             self._state = "broken"
         self._at = at + 1 if kind == "text" else end
-        is_whole = self._state == "after" and not self._framing.blank_line
-        return end if is_whole and (self._framing.stays_open or not self._in_envelope) else INCOMPLETE
+        is_whole = self._state == "after" and not self._framing.of.blank_line
+        return end if is_whole and (self._framing.of.stays_open or not self._in_envelope) else INCOMPLETE
 
     def _close(self, name: str) -> None:
         """Close the element of an end tag, with those in it that lack theirs; if there is none, the last."""
@@ -434,7 +438,7 @@ class XmlFramer(StructuredFramer):
         framing, root = self._framing, self._open[0]
         if framing.begins_message(name, tag, root):
             return True
-        if name == root and not framing.blank_line and self._held[at - 1 : at] == b"\n":
+        if name == root and not framing.of.blank_line and self._held[at - 1 : at] == b"\n":
             return True
         return self._is_marked(name, tag)
 
@@ -442,7 +446,7 @@ class XmlFramer(StructuredFramer):
         """Return True if the name of a start tag is a message's, and it has the attribute of all messages."""
         framing = self._framing
         return (
-            (framing.mark is None or framing.mark.encode() in tag)
+            framing.mark in tag
             and framing.inside is not None
             and name in self._learned
             and name not in framing.inside
@@ -457,7 +461,7 @@ class XmlFramer(StructuredFramer):
 
     def _next_beginning(self) -> int:
         held, framing = self._held, self._framing
-        pattern = _LINE_OR_BEGINNING if framing.blank_line else _BEGINNING
+        pattern = _LINE_OR_BEGINNING if framing.of.blank_line else _BEGINNING
         for found in pattern.finditer(held, self._at):
             start, end = found.span()
             if found[1] is None:
@@ -523,14 +527,8 @@ def framing_of(rows: Iterable[MessageType], of: XmlFormat) -> XmlFraming:
         branches = frozenset(name for name, is_branch in (names or {}).items() if is_branch)
         mark = None if row.mark is None else row.mark[0]
         roots.append(Root(row.name, mark, None if names is None else frozenset(names), branches))
-    around: dict[str, Any] = {
-        "envelope": of.around,
-        "stays_open": of.stays_open,
-        "blank_line": of.blank_line,
-    }
     if of.mark is None:
-        return XmlFraming(roots=tuple(roots), **around)
+        return XmlFraming(of, tuple(roots))
     insides = [root.inside for root in roots]
     every = frozenset(of.path).union(*(names or () for names in insides))
-    mark = None if of.path else of.mark
-    return XmlFraming(mark=mark, inside=None if None in insides else every, **around)
+    return XmlFraming(of, inside=None if None in insides else every)

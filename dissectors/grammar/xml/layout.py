@@ -70,7 +70,7 @@ class LayoutBuilder:
         envelope = Shape(outer=of.outer)
         is_rooted = False
         while (tag := self._tag) is not None:
-            is_envelope = bool(of.envelope) and tag.name == of.around
+            is_envelope = bool(of.envelope) and tag.name == of.envelope.lower()
             is_element = tag.kind in ("start", "empty") and not is_envelope
             before = self._frame[self._at : tag.start].strip(BLANKS)
             if tag.kind in ("text", "cdata") or (is_rooted and (is_element or before)):

@@ -54,11 +54,6 @@ class XmlFormat(msgspec.Struct, frozen=True, kw_only=True):
     misprints: Sequence[Misprint] = ()
     is_strict: bool = False
 
-    @property
-    def around(self) -> str:
-        """The name of the envelope in lower case, as that of tags."""
-        return self.envelope.lower()
-
 
 def in_second_charset(frame: bytes, error: UnicodeDecodeError, second: str) -> tuple[str, Violation]:
     """Return the text of a frame that is not UTF-8 with a note, or an error if it cannot be decoded."""
@@ -134,7 +129,7 @@ def check_framing(
         return error_at("empty-line-inside", text, place, "no empty line before the end")
     if frame.endswith(b"\r\n\r\n") or _BLANK_LINE.search(frame, end):
         if opened and not closed and not of.stays_open:
-            tag = next(tag for tag in tags(frame) if tag.name == of.around)
+            tag = next(tag for tag in tags(frame) if tag.name == of.envelope.lower())
             text = f"<{envelope}> is not closed"
             return error_at("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{envelope}>")
     elif not opened and not closed and repeated is not None:
