@@ -318,8 +318,8 @@ def _result(
         return shortened(words_of(named), MAX_TEXT) if viewer is None and named else None
     span = reader.timeline.span(game.id)
     recent = reader.timeline.recent(game.table_id, span[1].seq, _RECENT) if span is not None else []
-    kinds = dissector.grammar.events
-    closing = next((e for e in reversed(recent) if e.game_id == game.id and kinds[e.kind].ends), None)
+    ends = {kind.kind for kind in dissector.grammar.events.values() if kind.ends}
+    closing = next((e for e in reversed(recent) if e.game_id == game.id and e.kind in ends), None)
     if closing is None or not reader.spectator_view(viewer).may_see(closing):
         return None
     sentence = reader.spectator_view(viewer).sentence(closing)

@@ -108,7 +108,8 @@ def _diagnostics(
     marks = []
     for severity, count in counts.items():
         every = -(-count // _MAX_DIAGNOSTICS)
-        among = "d.severity = ? AND d.id % ? = 0", (severity, every)
+        # Multiplied, as errors may have every second id.
+        among = "d.severity = ? AND (d.id * 40503 >> 8) % ? = 0", (severity, every)
         for row in seen_diagnostics(reader, table, View(player), "warning", 0, None, among):
             seq = reader.timeline.seq_of_diagnostic(table.id, row.event_id, row.ts_ns)
             marks.append(records.DiagnosticMark(seq, row.severity, row.id))
