@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.protocol_files import protocol_option
+from kiebitz.cli.options.records import Command, Option, add_options
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.output import Form, output_options
 from kiebitz.dissectors.extras import require_extra
@@ -97,139 +99,6 @@ def add(folder: str, captures: tuple[str, ...], scheduler: str | None, insecure:
         raise click.exceptions.Exit(FAILED)
 
 
-@corpus.command("sessions")
-@_folder
-@output_options
-def sessions(folder: str, form: Form | None) -> None:
-    """List the captures of a corpus with the number of messages, games and errors in each.
-
-    \b
-    Example:
-      kiebitz corpus sessions years
-    """
-    from kiebitz.cli.corpus import list_sessions
-
-    with _engine(folder) as engine:
-        list_sessions(engine, form)
-
-
-@corpus.command("games")
-@_folder
-@protocol_option
-@output_options
-def games(folder: str, form: Form | None) -> None:
-    """List the games of a corpus with start, end and result.
-
-    \b
-    Example:
-      kiebitz corpus games years --csv
-    """
-    from kiebitz.cli.corpus import list_games
-
-    with _engine(folder) as engine:
-        list_games(engine, form)
-
-
-@corpus.command("events")
-@_folder
-@filter_option
-@protocol_option
-@output_options
-def events(folder: str, wanted: Filter | None, form: Form | None) -> None:
-    """List the events of a corpus as sentences.
-
-    \b
-    Example:
-      kiebitz corpus events years -Y 'kind == "lost" && maexchen.reason == "MIA"'
-    """
-    from kiebitz.cli.corpus import list_events
-
-    with _engine(folder) as engine:
-        list_events(engine, wanted, form)
-
-
-@corpus.command("messages")
-@_folder
-@filter_option
-@protocol_option
-@output_options
-def messages(folder: str, wanted: Filter | None, form: Form | None) -> None:
-    """List the messages of a corpus.
-
-    \b
-    Example:
-      kiebitz corpus messages years -Y 'chat contains "ü"'
-    """
-    from kiebitz.cli.corpus import list_messages
-
-    with _engine(folder) as engine:
-        list_messages(engine, wanted, form)
-
-
-@corpus.command("check")
-@_folder
-@filter_option
-@protocol_option
-@output_options
-def check(folder: str, wanted: Filter | None, form: Form | None) -> None:
-    """List the captures that could not be read, then the diagnostics of the others, counted by code.
-
-    --json and the like list each of them. kiebitz check CAPTURE shows a diagnostic with its bytes. The exit
-    status is 3 if a capture is missing, or any error is shown.
-
-    \b
-    Example:
-      kiebitz corpus check years
-      kiebitz corpus check years -Y 'diag.severity == "error"' --nl
-    """
-    from kiebitz.cli.corpus import check_corpus
-
-    with _engine(folder) as engine:
-        if not check_corpus(engine, wanted, form):
-            raise click.exceptions.Exit(VIOLATIONS)
-
-
-@corpus.command("stats")
-@_folder
-@filter_option
-@protocol_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all values.")
-def stats(folder: str, wanted: Filter | None, as_json: bool) -> None:
-    """Show statistics of all games of a corpus, as kiebitz stats does for a session.
-
-    Points over time are left out, as games of different days share no timeline.
-
-    \b
-    Example:
-      kiebitz corpus stats years
-      kiebitz corpus stats years -Y 'player == "alice"'
-    """
-    from kiebitz.cli.corpus import show_statistics
-
-    with _engine(folder) as engine:
-        show_statistics(engine, wanted, as_json)
-
-
-@corpus.command("query")
-@_folder
-@click.argument("query", metavar="SQL")
-@output_options
-def query(folder: str, query: str, form: Form | None) -> None:
-    """Query a corpus in DuckDB's SQL.
-
-    The tables are sessions, streams, tables, games, events, messages and diagnostics. All have the column
-    capture and, except for sessions, protocol. Nothing else can be read, and nothing can be written.
-
-    \b
-    Example:
-      kiebitz corpus query years 'select protocol, count(*) from games group by all'
-    """
-    from kiebitz.cli.corpus import show_answer
-
-    with _engine(folder) as engine:
-        show_answer(engine.ask(query), form)
-
-
 @contextmanager
 def _engine(folder: str) -> Iterator[Engine]:
     """Open a corpus for queries; on SIGTERM and SIGHUP, remove temporary files as on Ctrl-C."""
@@ -249,3 +118,124 @@ def _engine(folder: str) -> Iterator[Engine]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _query(name: str, *options: Option) -> Option:
+    """Return a decorator for a command that queries a corpus, which it receives as `engine`."""
+
+    def decorate(command: Command) -> click.Command:
+        @wraps(command)
+        def run(folder: str, **given: Any) -> None:
+            with _engine(folder) as engine:
+                command(engine, **given)
+
+        return corpus.command(name)(add_options(run, _folder, *options))
+
+    return decorate
+
+
+@_query("sessions", output_options)
+def sessions(engine: Engine, form: Form | None) -> None:
+    """List the captures of a corpus with the number of messages, games and errors in each.
+
+    \b
+    Example:
+      kiebitz corpus sessions years
+    """
+    from kiebitz.cli.corpus import list_sessions
+
+    list_sessions(engine, form)
+
+
+@_query("games", protocol_option, output_options)
+def games(engine: Engine, form: Form | None) -> None:
+    """List the games of a corpus with start, end and result.
+
+    \b
+    Example:
+      kiebitz corpus games years --csv
+    """
+    from kiebitz.cli.corpus import list_games
+
+    list_games(engine, form)
+
+
+@_query("events", filter_option, protocol_option, output_options)
+def events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
+    """List the events of a corpus as sentences.
+
+    \b
+    Example:
+      kiebitz corpus events years -Y 'kind == "lost" && maexchen.reason == "MIA"'
+    """
+    from kiebitz.cli.corpus import list_events
+
+    list_events(engine, wanted, form)
+
+
+@_query("messages", filter_option, protocol_option, output_options)
+def messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
+    """List the messages of a corpus.
+
+    \b
+    Example:
+      kiebitz corpus messages years -Y 'chat contains "ü"'
+    """
+    from kiebitz.cli.corpus import list_messages
+
+    list_messages(engine, wanted, form)
+
+
+@_query("check", filter_option, protocol_option, output_options)
+def check(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
+    """List the captures that could not be read, then the diagnostics of the others, counted by code.
+
+    --json and the like list each of them. kiebitz check CAPTURE shows a diagnostic with its bytes. The exit
+    status is 3 if a capture is missing, or any error is shown.
+
+    \b
+    Example:
+      kiebitz corpus check years
+      kiebitz corpus check years -Y 'diag.severity == "error"' --nl
+    """
+    from kiebitz.cli.corpus import check_corpus
+
+    if not check_corpus(engine, wanted, form):
+        raise click.exceptions.Exit(VIOLATIONS)
+
+
+@_query(
+    "stats",
+    filter_option,
+    protocol_option,
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all values."),
+)
+def stats(engine: Engine, wanted: Filter | None, as_json: bool) -> None:
+    """Show statistics of all games of a corpus, as kiebitz stats does for a session.
+
+    Points over time are left out, as games of different days share no timeline.
+
+    \b
+    Example:
+      kiebitz corpus stats years
+      kiebitz corpus stats years -Y 'player == "alice"'
+    """
+    from kiebitz.cli.corpus import show_statistics
+
+    show_statistics(engine, wanted, as_json)
+
+
+@_query("query", click.argument("query", metavar="SQL"), output_options)
+def query(engine: Engine, query: str, form: Form | None) -> None:
+    """Query a corpus in DuckDB's SQL.
+
+    The tables are sessions, streams, tables, games, events, messages and diagnostics. All have the column
+    capture and, except for sessions, protocol. Nothing else can be read, and nothing can be written.
+
+    \b
+    Example:
+      kiebitz corpus query years 'select protocol, count(*) from games group by all'
+    """
+    from kiebitz.cli.corpus import show_answer
+
+    show_answer(engine.ask(query), form)

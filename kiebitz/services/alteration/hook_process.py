@@ -111,8 +111,7 @@ class HookProcess:
         """The command-line option, for marks."""
         self.on_answer: Callable[[int, Sequence[Outcome] | None], None] = lambda ticket, outcomes: None
         """Called with a ticket and the messages to forward, None to forward the original. Of this object's
-        methods
-                only `leave` and `discard` call it.
+        methods only `leave` and `discard` call it.
         """
         self._path = path
         self._is_forced = is_forced
@@ -340,7 +339,7 @@ class HookProcess:
             self._stop(f"{self._path}: its process sent an invalid record")
 
     def _take(self, record: FromHook) -> None:
-        """Process a record. Raises Garbled if it is not expected now."""
+        """Process a record. Raises InvalidRecord if it is not expected now."""
         if isinstance(record, Slow):
             self._slow(record.sentence)
         elif isinstance(record, Refused):

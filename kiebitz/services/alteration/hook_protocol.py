@@ -144,7 +144,7 @@ class Unpacker(Generic[Record]):
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Record]:
-        """Yield the records completed by these bytes. Raises Garbled."""
+        """Yield the records completed by these bytes. Raises InvalidRecord."""
         held = self._held
         held += data
         while len(held) >= _LENGTH:

@@ -31,7 +31,7 @@ class InvalidReturn(Exception):
 def returned_messages(given: object) -> list[Message]:
     """Return the messages that a hook returned; none if it dropped its message.
 
-    Raises Rubbish, and whatever a generator raises.
+    Raises InvalidReturn, and whatever a generator raises.
     """
     if given is None:
         return []
@@ -50,7 +50,7 @@ def returned_messages(given: object) -> list[Message]:
 
 
 def _check(message: Message) -> None:
-    """Raise Rubbish for a `Message` with invalid attributes."""
+    """Raise InvalidReturn for a `Message` with invalid attributes."""
     sound = {
         "name": isinstance(message.name, str),
         "fields": isinstance(message.fields, dict),
@@ -77,7 +77,7 @@ def outcomes(
 
     Raises:
         AssignmentError: The grammar does not allow a message.
-        Rubbish: The messages are too long together.
+        InvalidReturn: The messages are too long together.
     """
     found: list[Outcome] = []
     size = 0
