@@ -33,7 +33,7 @@ class ChoosingCodec(CarriedCodec):
                 if not rows:
                     continue
                 part = Grammar(grammar.protocol, grammar.title, rows=rows, lenient=grammar.lenient)
-                of = specification.format
+                of = specification.format_of(direction)
                 if not has_name:
                     of = msgspec.structs.replace(of, name="")
                 inner = msgspec.structs.replace(specification, format=of)
@@ -91,4 +91,11 @@ class ChoosingCodec(CarriedCodec):
         return named is not None and named.resembles(frame, direction)
 
     def wire_format(self) -> Mapping[str, Any] | None:
-        return self._first.wire_format()
+        described = {direction: codec.wire_format() or {} for (direction, _), codec in self._codecs.items()}
+        runtime = dict.fromkeys(part for each in described.values() for part in each.get("runtime", ()))
+        formats = {
+            direction: {key: value for key, value in each.items() if key not in ("framing", "runtime")}
+            for direction, each in described.items()
+        }
+        first = next(iter(described.values()))
+        return {**first, "runtime": tuple(runtime), "formats": formats}

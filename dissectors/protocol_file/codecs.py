@@ -123,14 +123,20 @@ class GuessedCodec(CarriedCodec):
         return described and {**described, "framing": {**described["framing"], "kind": self._kind}}
 
 
+def _plain_codec(specification: Specification, grammar: Grammar) -> Codec:
+    return _CODECS[specification.format.kind](specification, grammar)
+
+
 def codec_of(specification: Specification, grammar: Grammar) -> Codec:
     """Return the codec of a protocol file."""
     make, framing = _CODECS[specification.format.kind], specification.framing
-    if any(message.name == NAMELESS for message in specification.messages):
-        make = partial(ChoosingCodec, make=make)
-    if framing.kind not in ("length", "fields", "send", "websocket") and not framing.header:
+    if specification.formats or any(message.name == NAMELESS for message in specification.messages):
+        make = partial(ChoosingCodec, make=_plain_codec)
+    if framing.kind not in ("length", "fields", "send", "websocket") and not (
+        framing.header or framing.before
+    ):
         return make(specification, grammar)
-    if framing.kind in ("length", "fields") or framing.header:
+    if framing.kind in ("length", "fields") or framing.header or framing.before:
         codec: Codec = HeaderCodec(specification, grammar, make)
     else:
         # Each message is whole, as a datagram is.

@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Rule,
 )
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
+from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.binary_types import binary_type
 from kiebitz.dissectors.protocol_file.composed import expressions_in
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
@@ -31,7 +32,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     Specification,
 )
 from kiebitz.dissectors.protocol_file.templates import word_of
-from kiebitz.dissectors.protocol_file.text_types import identifier_kind
+from kiebitz.dissectors.protocol_file.text_types import identifier_kind, text_type
 from kiebitz.dissectors.protocol_file.xml_codec import document_rows, element_row
 from kiebitz.dissectors.websocket.control import ROWS as WEBSOCKET_ROWS
 
@@ -63,8 +64,8 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
 
 def rows_of(specification: Specification) -> Iterator[MessageType]:
     """Yield the rows of the messages of a protocol file."""
-    type_of = types_of(specification.format)
-    return (_row(row, specification, type_of) for row in specification.messages)
+    types = {direction: types_of(specification.format_of(direction)) for direction in DIRECTIONS}
+    return (_row(row, specification, types[row.direction]) for row in specification.messages)
 
 
 def _more_words(specification: Specification) -> Iterator[str]:
@@ -81,21 +82,22 @@ def _more_words(specification: Specification) -> Iterator[str]:
 
 def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> MessageType:
     make: Callable[..., MessageType] = MessageType
-    head = specification.framing.fields
+    head, of = specification.framing.fields, specification.format_of(row.direction)
+    own_type = text_type if specification.framing.before else binary_type
     if head:
         # The codec has rows of its own for what follows the header.
         pass
-    elif specification.format.kind == "json":
+    elif of.kind == "json":
         make = partial(JsonRow, form=row.form, beside=row.beside, sizes=row.sizes)
-    elif specification.format.kind == "xml":
-        make = partial(element_row, row, specification.format)
+    elif of.kind == "xml":
+        make = partial(element_row, row, of)
     return make(
         row.name,
         row.direction,
         tuple(
             Field(
                 field.name,
-                binary_type(field.type, specification.format) if number < len(head) else type_of(field.type),
+                own_type(field.type, of) if number < len(head) else type_of(field.type),
                 field.description or field.title,
                 generated=field.generated,
                 optional=field.optional,

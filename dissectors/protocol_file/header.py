@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import (
     MAX_VARINT,
@@ -61,7 +61,7 @@ class Part(NamedTuple):
     """A part of a header: a constant if it has no name; `size` is 0 if that varies."""
 
     name: str
-    type: Binary | None
+    type: FieldType | None
     size: int
     constant: bytes
 
@@ -176,7 +176,7 @@ class Header:
                 break
             places.append((part, at, upto))
             if part.type is not None and part.name != LENGTH:
-                self._read_value(read, part, part.type, frame, at, upto)
+                self._read_value(read, part, _binary(part), frame, at, upto)
             at = read.start = upto
         if found is None or found.size != len(frame):
             problem = f"the length does not fit these {len(frame)} bytes"
@@ -203,14 +203,13 @@ class Header:
             elif part.name == LENGTH:
                 pieces.append(None)
             else:
-                pieces.append(part.type.pack(sent if part.name == NAME else fields[part.name]))
+                pieces.append(_binary(part).pack(sent if part.name == NAME else fields[part.name]))
         own = sum(len(piece) for piece in pieces if piece is not None)
         return b"".join(self._length(len(body), own) if piece is None else piece for piece in pieces) + body
 
     def _length(self, size: int, other: int) -> bytes:
         """Return the bytes of the length; `other` is the size of the rest of the header."""
-        kind = next(part.type for part in self.parts if part.name == LENGTH)
-        assert kind is not None
+        kind = next(_binary(part) for part in self.parts if part.name == LENGTH)
         inclusive = self._framing.inclusive
         counted = size + (other if inclusive == "header" else 0)
         for own in range(1, MAX_VARINT + 1):
@@ -218,6 +217,14 @@ class Header:
             if len(packed) <= own:
                 return packed
         raise ValueError("the length does not fit")
+
+    def as_bytes(self, kind: FieldType, text: str) -> bytes:
+        """Return a text as it is written in a field; raise ValueError if that is impossible."""
+        assert isinstance(kind, Binary)
+        try:
+            return kind.as_bytes(text)
+        except Mismatch as error:
+            raise ValueError(error.problem) from error
 
     def wire(self) -> Mapping[str, Any]:
         """Return the declarative description of the framing."""
@@ -244,9 +251,14 @@ def _part(name: str, kind: Binary) -> Part:
     return Part(name, kind, size, b"")
 
 
+def _binary(part: Part) -> Binary:
+    assert isinstance(part.type, Binary)
+    return part.type
+
+
 def beginning_of(specification: Specification, direction: Direction) -> Beginning | None:
     """Return what is known of the first bytes of the messages of a direction; None if that is nothing."""
-    framing, of = specification.framing, specification.format
+    framing, of = specification.framing, specification.format_of(direction)
     messages = [message for message in specification.messages if message.direction == direction]
     named: dict[str, Any] = {message.name: message.name for message in messages}
     named |= {message.name: message.code for message in messages if message.code is not None}
@@ -258,7 +270,7 @@ def beginning_of(specification: Specification, direction: Direction) -> Beginnin
             pieces.append(re.escape(part.constant))
             known += part.size
         elif part.name == NAME:
-            pieces.append(_either(part.type.pack(sent) for sent in named.values()))
+            pieces.append(_either(_binary(part).pack(sent) for sent in named.values()))
             known += part.size or 1
         else:
             pieces.append(b"[\\s\\S]{%d}" % part.size if part.size else b"[\x80-\xff]{0,9}[\x00-\x7f]")

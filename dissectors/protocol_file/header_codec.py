@@ -26,6 +26,7 @@ from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.protocol_file.grammar import rows_of
 from kiebitz.dissectors.protocol_file.header import Header, Part, Read
 from kiebitz.dissectors.protocol_file.specification import LENGTH, NAME, Framing, Specification
+from kiebitz.dissectors.protocol_file.text_head import TextHead
 
 MakeCodec = Callable[[Specification, Grammar], Codec]
 
@@ -39,7 +40,14 @@ class HeaderCodec(CarriedCodec):
     def __init__(self, specification: Specification, grammar: Grammar, make: MakeCodec) -> None:
         framing = specification.framing
         self.grammar = grammar
-        self.header = Header(framing, specification.format)
+        self.header: Header | TextHead = (
+            TextHead(framing.before, specification.format)
+            if framing.before
+            else Header(framing, specification.format)
+        )
+        self._has_name = framing.has_name
+        self._is_binary = not framing.before
+        self._needed = {field.name for field in framing.fields if not field.optional}
         self._codes = specification.codes
         self._names = {(direction, sent): name for (direction, name), sent in self._codes.items()}
         self._own = {field.name for field in framing.fields}
@@ -51,6 +59,8 @@ class HeaderCodec(CarriedCodec):
         if framing.kind == "size":
             size = framing.size - sum(part.size for part in self.header.parts)
             around = Framing(kind="size", size=size)
+        elif framing.before:
+            around = msgspec.structs.replace(framing, before=())
         inner = msgspec.structs.replace(specification, framing=around, messages=messages)
         rows = [*rows_of(inner)]
         self._inner = {id(outer): row for outer, row in zip(grammar.rows, rows, strict=True)}
@@ -84,10 +94,6 @@ class HeaderCodec(CarriedCodec):
             return next(iter(self._codecs.values()))
         name = self._names.get((direction, read.sent), read.sent)
         return self._codecs.get((direction, name))
-
-    @property
-    def _has_name(self) -> bool:
-        return any(part.name == NAME for part in self.header.parts)
 
     # Decoding and encoding.
 
@@ -135,7 +141,7 @@ class HeaderCodec(CarriedCodec):
         return frame
 
     def _written(self, name: str, direction: Direction, fields: Mapping[str, Any], body: bytes) -> bytes:
-        if not fields.keys() >= self._own:
+        if not fields.keys() >= self._needed:
             raise ValueError(f"{direction} {name} lacks fields of the header")
         return self.header.write(self._codes.get((direction, name), name), fields, body)
 
@@ -168,9 +174,9 @@ class HeaderCodec(CarriedCodec):
         title = "constant" if part.type is None else part.type.title
         path: Path = ()
         value: Any = msgspec.UNSET
-        if part.name == LENGTH:
+        if part.name == LENGTH and self._is_binary:
             title = f"length ({title})"
-        elif part.name == NAME:
+        elif part.name == NAME and self._is_binary:
             assert decoded.row is not None
             kind, title = "name", f"{decoded.row.name} ({title})"
         elif part.name:
@@ -197,10 +203,7 @@ class HeaderCodec(CarriedCodec):
         kind = next((part.type for part in self.header.parts if part.name == field.name), None)
         if kind is None or field.name not in self._own:
             return super().as_text(frame, row, field, text)
-        try:
-            return kind.as_bytes(text)
-        except Mismatch as error:
-            raise ValueError(error.problem) from error
+        return self.header.as_bytes(kind, text)
 
     # Descriptions.
 
@@ -210,7 +213,7 @@ class HeaderCodec(CarriedCodec):
             part.constant.hex(" ")
             if part.type is None
             else f"{row.name} = {self._codes.get((row.direction, row.name), row.name)}"
-            if part.name == NAME
+            if part.name == NAME and self._is_binary
             else f"{part.name}: {part.type.title}"
             for part in self.header.parts
         )
@@ -220,6 +223,9 @@ class HeaderCodec(CarriedCodec):
         inner = next(iter(self._codecs.values())).wire_format()
         if inner is None:
             return None
+        if not self._is_binary:
+            framing = {**(inner["framing"] or {"kind": "lines"}), **self.header.wire()}
+            return {**inner, "framing": framing, "runtime": (*inner["runtime"], "before")}
         runtime = (*inner["runtime"], "struct", "header")
         return {**inner, "framing": self.header.wire(), "runtime": runtime}
 

@@ -52,6 +52,14 @@ class HeaderPart(msgspec.Struct, frozen=True):
     constant: bytes = b""
 
 
+class BeforePart(msgspec.Struct, frozen=True):
+    """A field before the name of a message in text, with the characters around it; it may be absent."""
+
+    field: FieldSpec
+    opening: str = ""
+    closing: str = ""
+
+
 class Framing(msgspec.Struct, frozen=True, kw_only=True):
     """How a byte stream is cut into frames.
 
@@ -64,6 +72,7 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
         prefix: Type of the length, if that is the whole header.
         header: The parts of the header; empty if it is a length only, or if there is none.
         size: Number of bytes of each frame of `size`.
+        before: The fields in text before the name of a message.
         order: Byte order of the header.
         inclusive: `length` if the length counts its own bytes, too, or all of the `header`; else empty.
     """
@@ -73,12 +82,15 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
     prefix: IntegerKind = "u32"
     header: tuple[HeaderPart, ...] = ()
     size: int = 0
+    before: tuple[BeforePart, ...] = ()
     order: ByteOrder = "big"
     inclusive: Inclusive = ""
 
     @property
     def fields(self) -> tuple[FieldSpec, ...]:
-        """The fields of the header that are fields of every message."""
+        """The fields of the header, or of the text before the name, that are fields of every message."""
+        if self.before:
+            return tuple(part.field for part in self.before)
         found = (part.field for part in self.header if part.field is not None)
         return tuple(field for field in found if field.name not in (LENGTH, NAME))
 
@@ -619,6 +631,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         title: Name for people.
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
+        formats: The formats of the directions, if they differ.
         lenient: Deviations that readers accept.
         types: The named types.
         game: Rules for the game to which a message belongs; None if there is one at a time.
@@ -634,6 +647,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     ports: tuple[int, ...]
     framing: Framing
     format: Format
+    formats: Mapping[Direction, Format] = {}
     lenient: Lenient = Lenient()
     types: Mapping[str, FieldTypeSpec] = {}
     messages: tuple[MessageSpec, ...]
@@ -648,6 +662,10 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     statistics: tuple[StatisticSpec, ...] = ()
     queries: tuple[Query, ...] = ()
     probe: ProbeSpec = ProbeSpec()
+
+    def format_of(self, direction: Direction) -> Format:
+        """Return the format of the messages of a direction."""
+        return self.formats.get(direction, self.format)
 
     @property
     def codes(self) -> dict[tuple[Direction, str], int]:

@@ -46,6 +46,7 @@ FRAMINGS = {
     "size": 'framing = "size"\nsize = 200',
     "size-header": f'framing = "size"\nsize = 100\nheader = "{CODED.replace(" length=u32", "")}"',
     "send": 'framing = "send"',
+    "before": 'framing = "lines"\nbefore = "[id=integer:][@ref=text]"',
     "websocket": 'framing = "websocket"',
 }
 
@@ -63,6 +64,7 @@ FORMATS = {
     "json-body": 'format = "json"\nname = "head.type"\nfields = "body"',
     "json-key": 'format = "json"\nname = "*"',
     "xml": 'format = "xml"',
+    "mixed": 'formats = { c = "words", s = "json" }\nname = "type"',
     "xml-attribute": 'format = "xml"\nname = "@type"',
     "xml-strict": 'format = "xml"\nstrict = true\nenvelope = "game @version?=0..9"',
     "xml-root": 'format = "xml"\nroot = "game @version?=0..9"',
@@ -99,6 +101,8 @@ PAIRS = [
     *(("size", each) for each in ("words", "headers", "json-body", "xml")),
     *(("size-header", each) for each in ("delimited", "json")),
     *(("send", each) for each in ("quoted", "headers", "struct")),
+    *(("before", each) for each in ("words", "pairs", "json")),
+    *((framing, "mixed") for framing in ("lines", "nul")),
     *(("websocket", each) for each in ("json", "words", "pairs", "xml", "struct")),
 ]
 """The tested combinations of framing and format."""
@@ -119,6 +123,8 @@ USUAL = [
     ("header", "struct"),
     ("header-named", "quoted"),
     ("size-header", "json"),
+    ("before", "words"),
+    ("lines", "mixed"),
     ("websocket", "json"),
 ]
 """Those of an ordinary run of the tests."""
@@ -172,7 +178,7 @@ def protocol(framing: str, of: str) -> Dissector:
     if of not in BINARY:
         item = {"words": "[word ]", "quoted": "[text ]", "delimited": "[word;]", "latin": "[word;]"}
         body = _TEXTS.replace("LIST", item.get(of, "[word]"))
-        if of in ("words", "pairs"):
+        if of in ("words", "pairs", "mixed"):
             body = body.replace("'dark blue'", "blue")
     form = FORMATS[of]
     if "header" in FRAMINGS[framing]:

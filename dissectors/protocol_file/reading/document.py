@@ -158,6 +158,13 @@ class PythonTable(Table, kw_only=True):
     view: Annotated[Text, _about("The function that draws the table, such as 'okey.view:view_of'.")] = ""
 
 
+class FormatsTable(Table, kw_only=True):
+    """The formats of messages of clients and of the server."""
+
+    c: Annotated[FormatKind, _about("Format of messages of a client.")]
+    s: Annotated[FormatKind, _about("Format of messages of the server.")]
+
+
 class AnswersTable(Table, kw_only=True):
     """Fields by which an answer names its request."""
 
@@ -462,6 +469,7 @@ class Document(Table, kw_only=True):
     ] = []
     framing: Annotated[FramingKind | None, _about("How bytes are cut into messages.")] = None
     format: Annotated[FormatKind | None, _about("How a message contains its name and fields.")] = None
+    formats: Annotated[FormatsTable | None, _about("The format of each direction, if they differ.")] = None
     encoding: Annotated[TextEncoding, _about("Encoding of text.")] = "utf-8"
     line_end: Annotated[Text, _about("Line end of messages that Kiebitz writes.")] = "\n"
     end: Annotated[
@@ -472,6 +480,9 @@ class Document(Table, kw_only=True):
     header: Annotated[
         Text,
         _about("Parts before a message: length, name, constants, fields: 'name=u8 length=u32 '0x4d58''."),
+    ] = ""
+    before: Annotated[
+        Text, _about("Fields before the name that may be absent, such as '[id=integer][@ref=integer]'.")
     ] = ""
     size: Annotated[
         Annotated[int, Meta(ge=0, le=1 << 20)],

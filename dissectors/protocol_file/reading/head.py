@@ -9,13 +9,20 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.grammar.lenient import Lenient, Misprint
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.document import Document, LenientTable, MisprintTable
+from kiebitz.dissectors.protocol_file.reading.document import (
+    Document,
+    FormatsTable,
+    LenientTable,
+    MisprintTable,
+)
 from kiebitz.dissectors.protocol_file.reading.notation import Parser, place_of_field
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, listed
 from kiebitz.dissectors.protocol_file.specification import (
     LENGTH,
     NAME,
+    BeforePart,
     BinaryType,
     BooleanType,
     FieldSpec,
@@ -39,6 +46,27 @@ _LENIENT_IN = {
 }
 """The formats of the keys of `[lenient]` that not all have."""
 
+_GROUP = re.compile(r"\[([^\w\s\[\]]*)([^\W\d]\w*=[\w.:|]*\w)([^\w\s\[\]]*)\]\s*")
+"""A field before the name, with the characters around it."""
+
+_DEFAULTS = Document(protocol="", messages={})
+
+_FORMAT_KEYS: Mapping[str, Collection[str]] = {
+    "quote": ("words", "delimited", "pairs"),
+    "pad": ("words",),
+    "lenient": ("words", "delimited", "lines", "xml"),
+    "envelope": ("xml",),
+    "strict": ("xml",),
+    "mark": ("lines",),
+    "delimiter": ("delimited", "pairs"),
+    "assign": ("pairs",),
+    "name": ("pairs", "json", "xml", "struct"),
+    "fields": ("json",),
+    "spelled": ("words", "delimited", "lines", "pairs", "json", "xml"),
+    "letters": ("json",),
+}
+"""The formats of the keys that not all have."""
+
 
 class HeadSection:
     """Reads framing and format; mistakes are added to the source."""
@@ -56,6 +84,12 @@ class HeadSection:
         if head.framing == "websocket":
             return "json"
         return head.framing if head.framing in ("json", "xml") else "words"
+
+    def kind_of_types(self) -> FormatKind:
+        """Return the format in which types are read: with JSON in one direction, choices may be numbers."""
+        formats = self._document.get("formats")
+        has_json = isinstance(formats, dict) and "json" in formats.values()
+        return "json" if has_json else self.kind()
 
     def framing(self, parser_of: Callable[[str], Parser]) -> Framing:
         """Return the framing; `parser_of` returns the parser of its header."""
@@ -97,9 +131,34 @@ class HeadSection:
             prefix=head.prefix,
             header=self._header(kind, parser_of(head.header)) if head.header else (),
             size=head.size,
+            before=self._before(parser_of) if head.before else (),
             order=head.order,
             inclusive="length" if head.inclusive is True else head.inclusive or "",
         )
+
+    def _before(self, parser_of: Callable[[str], Parser]) -> tuple[BeforePart, ...]:
+        """Return the fields in text before the name."""
+        text = self._head.before
+        parts: dict[str, BeforePart] = {}
+        at = 0
+        for found in _GROUP.finditer(text):
+            at = found.end() if found.start() == at else at
+            parser = parser_of(found[2])
+            fields = parser.fields()
+            problems = [(mistake.message, mistake.start, mistake.end) for mistake in parser.mistakes]
+            if len(fields) == 1 and not problems:
+                field = msgspec.structs.replace(fields[0], optional=True)
+                if field.name in parts:
+                    problems.append((f"a second field {field.name}", 0, len(field.name)))
+                parts[field.name] = BeforePart(field, found[1], found[3])
+            for message, start, end in problems:
+                self._source.wrong(("before",), message, start + found.start(2), end + found.start(2))
+        if at < len(text):
+            problem = "each field before the name is in brackets, such as [id=integer][@ref=integer]"
+            self._source.wrong(("before",), problem, at, len(text))
+        if self._head.header:
+            self._source.wrong_key(("before",), "header is before the name: remove this")
+        return tuple(parts.values())
 
     def _header(self, kind: FramingKind, parser: Parser) -> tuple[HeaderPart, ...]:
         """Return the parts of the header."""
@@ -137,20 +196,7 @@ class HeadSection:
         self._only_with(
             "format",
             kind,
-            {
-                "quote": ("words", "delimited", "pairs"),
-                "pad": ("words",),
-                "lenient": ("words", "delimited", "lines", "xml"),
-                "envelope": ("xml",),
-                "strict": ("xml",),
-                "mark": ("lines",),
-                "delimiter": ("delimited", "pairs"),
-                "assign": ("pairs",),
-                "name": ("pairs", "json", "xml", "struct"),
-                "fields": ("json",),
-                "spelled": ("words", "delimited", "lines", "pairs", "json", "xml"),
-                "letters": ("json",),
-            },
+            _FORMAT_KEYS,
         )
         if kind == "json" and not head.name and not framing.has_name:
             self._source.wrong_key(
@@ -198,6 +244,31 @@ class HeadSection:
             mark=head.mark,
             end=head.end,
         )
+
+    def formats(self, framing: Framing) -> dict[Direction, Format]:
+        """Return the formats of both directions, if each has its own; else nothing."""
+        if "formats" not in self._document:
+            return {}
+        table = self._source.table(("formats",), self._document["formats"], FormatsTable)
+        if table is None or not (table.c and table.s):
+            return {}
+        if self._head.format is not None:
+            self._source.wrong_key(("format",), "formats has the format of each direction: remove this")
+        if framing.kind in ("json", "xml"):
+            self._source.wrong(("framing",), "messages of two formats need another framing, such as lines")
+        kinds: dict[Direction, FormatKind] = {"c2s": table.c, "s2c": table.s}
+        found: dict[Direction, Format] = {}
+        for direction, kind in kinds.items():
+            others = {
+                key
+                for key, of in _FORMAT_KEYS.items()
+                if kind not in of and any(other in of for other in kinds.values())
+            }
+            document = {key: value for key, value in self._document.items() if key not in others}
+            defaults = {key: getattr(_DEFAULTS, key) for key in others & {*Document.__struct_fields__}}
+            head = msgspec.structs.replace(self._head, format=kind, **defaults)
+            found[direction] = HeadSection(self._source, document, head).format(framing)
+        return found
 
     def lenient(self, framing: Framing) -> Lenient:
         """Return the deviations that readers accept."""

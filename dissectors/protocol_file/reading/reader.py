@@ -161,11 +161,12 @@ class _Reader:
         transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
         formats = HeadSection(self._source, self._document, head)
         self._types = TypeSection(
-            self._source, self._document.get("types", {}), head.descriptions, formats.kind()
+            self._source, self._document.get("types", {}), head.descriptions, formats.kind_of_types()
         )
         self._types.check()
         framing = formats.framing(self._types.parser)
-        format = self._with_envelope(head, formats.format(framing))
+        self._formats = formats.formats(framing)
+        format = self._formats.get("s2c") or self._with_envelope(head, formats.format(framing))
         lenient = formats.lenient(framing)
         self._packets = PacketRows(self._source, format, framing.kind)
         self._source.clauses = head.clauses
@@ -200,6 +201,7 @@ class _Reader:
             ports=tuple(head.port) if isinstance(head.port, list) else (head.port,),
             framing=framing,
             format=format,
+            formats=self._formats,
             lenient=lenient,
             types=self._types.named,
             messages=messages,
@@ -313,6 +315,7 @@ class _Reader:
             self._source.wrong(path, mistake.message, mistake.start, mistake.end)
         if read is None:
             return None, parser.parts
+        format = self._formats.get(read.direction, format)
         self._check_order(path, name, row, read.fields, format)
         takes_all = [_takes_all(field.type, format) for field in read.fields]
         for field, problem in problems_of(read.fields, format, framing, takes_all):

@@ -61,7 +61,9 @@ class Trial:
         message, row = specification.messages[index], self._dissector.grammar.rows[index]
         problem = None
         try:
-            for fields in samples_of(message, specification.format.kind, self._random, _SAMPLES):
+            for fields in samples_of(
+                message, specification.format_of(message.direction).kind, self._random, _SAMPLES
+            ):
                 try:
                     frame = self._dissector.codec.encode(row.name, row.direction, fields)
                 except ValueError as error:

@@ -185,9 +185,13 @@ local function message_of(protocol, frame, direction, name)
 end
 
 function K.message_in(protocol, frame, direction)
+  local formats = protocol.formats or protocol.format.formats
+  if formats then protocol.formats, protocol.format = formats, formats[direction] or protocol.format end
   local read = message_of
-  if #(protocol.framing.header or "") == 0 then return read(protocol, frame, direction) end
-  local head, unknown = K.header(protocol, frame, direction)
+  local framing, head, unknown = protocol.framing, nil, nil
+  if framing.before then head = K.before(framing, frame)
+  elseif #(framing.header or "") == 0 then return read(protocol, frame, direction)
+  else head, unknown = K.header(protocol, frame, direction) end
   if head == nil then return unknown end
   local message = read(protocol, frame:sub(head.start), direction, head.name)
   if message.name == nil then return message end

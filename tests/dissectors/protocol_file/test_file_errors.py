@@ -80,6 +80,15 @@ QUIT = 2
 DEAL = 3
 """)
     ),
+    "before": dissector_from(
+        read_specification("""
+protocol = "p"
+before = "[id=1..9][@ref=text]"
+[messages]
+MOVE = { is = "c: name=player x=1..6", clause = "3.2" }
+QUIT = "c:"
+""")
+    ),
     "struct": dissector_from(
         read_specification("""
 protocol = "p"
@@ -113,6 +122,11 @@ C2S: Direction = "c2s"
 S2C: Direction = "s2c"
 
 ERRORS = [
+    # Text before the name.
+    Row("before", C2S, "3@ab MOVE ann ⟨7⟩", "bad-number", "MOVE", {"id": 3, "ref": "ab", "name": "ann"}),
+    Row("before", C2S, "⟨12⟩ QUIT", "bad-number", "QUIT"),
+    Row("before", C2S, "@ab ⟨STOP⟩", "unknown-message"),
+    Row("before", C2S, "⟨x3⟩ QUIT", "unknown-message"),
     # A header before words.
     Row("header", C2S, "⟨MY⟩\x01\x01\x00\x05ann 3", "bad-header"),
     Row("header", C2S, "⟨MX\x01\x01\x00\x04ann 3⟩", "bad-length"),
@@ -443,6 +457,8 @@ def test_the_first_row_that_fits_is_used() -> None:
             {"version": 3, "name": "bo", "x": 4},
             "MX\x01\x03\x00\x04bo 4",
         ),
+        ("before", "3@ab  MOVE ann  3", {"ref": "c", "name": "bo", "x": 3}, "@c MOVE bo  3"),
+        ("before", "3@ab  QUIT\n", {"id": 4, "ref": "c"}, "4@c QUIT\n"),
         ("header", "MX\x02\x02\x00\x00", {"version": 1}, "MX\x02\x01\x00\x00"),
         ("struct", "\x01\x03ann\x03\x00\x07", {"name": "bo", "x": 3, "y": 7}, "\x01\x02bo\x03\x00\x07"),
     ],
