@@ -321,6 +321,8 @@ def _warnings(
             yield f"the capture has no bytes from {sender}: answers cannot be inferred"
     if len(messages) < _FEW:
         yield f"only {len(messages)} messages: types and relations are guesses; record a whole game"
+    if choice.framing.kind == "send":
+        yield "a message is what one segment has, which is a guess: look for an end of messages"
     if choice.fit < 0.7:
         yield f"no framing fits well: only {choice.fit:.0%} of the pauses are at the end of a message"
     if len(conversations) == 1:

@@ -12,10 +12,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 import msgspec
 
-from kiebitz.dissectors.drafting.headers import described, find_header, framing_of
+from kiebitz.dissectors.drafting.headers import common_size, described, find_header, framing_of
 from kiebitz.dissectors.drafting.json_format import json_object
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
 from kiebitz.dissectors.drafting.xml_format import element_of
@@ -37,6 +38,9 @@ _WANTED = 0.9
 """Least share of turns at which frames end for a framing that fits."""
 
 _UPGRADE = re.compile(rb"upgrade:[ \t]*websocket", re.IGNORECASE)
+
+_GUESS = 0.5
+"""Share of turns at which frames end, below which messages are rather what is sent at once."""
 
 _BLANK = re.compile(rb"\s*")
 TAG = re.compile(rb"\s*(?:<\?[^>]{0,200}\?>\s*)?<([A-Za-z_][\w:.-]{0,40})[^<>]{0,500}>")
@@ -76,7 +80,16 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
         best = max(_binary(sample), key=lambda found: found[0], default=None)
         if best is not None and best[0] > fit:
             return _choice(segments, best[1], best[2])
+        is_line = framing is None or framing.kind != "xml"
+        if best is None and fit < _GUESS and is_line and is_text(sample) and _is_sent_whole(sample):
+            return _choice(segments, Framing(kind="send"), "a guess: messages have no end that was found")
     return _choice(segments, framing or _text_framing(sample) or Framing(), "")
+
+
+def _is_sent_whole(segments: Sequence[Segment]) -> bool:
+    """Return True if what is sent between pauses hardly comes in several pieces."""
+    pieces = sum(len(segment.ends) for segment in segments)
+    return sum(len(segment.turns) for segment in segments) >= 0.5 * pieces
 
 
 def in_websocket(segments: Iterable[Segment]) -> list[Segment]:
@@ -92,7 +105,10 @@ def in_websocket(segments: Iterable[Segment]) -> list[Segment]:
 def frames_of(framing: Framing, segment: Segment) -> Iterator[Frame]:
     """Yield the complete frames of a segment."""
     framer = framer_of(framing, "udp" if framing.kind == "datagrams" else "tcp")(segment.direction)
-    for frame in (*framer.feed(0, segment.data), *framer.eof()):
+    ends = segment.ends if framing.kind == "send" else [len(segment.data)]
+    pieces = zip((0, *ends), ends, strict=False)
+    found = (framer.feed(start, segment.data[start:end]) for start, end in pieces)
+    for frame in chain(chain.from_iterable(found), framer.eof()):
         if frame.cut is None and _is_fitting(framing, frame):
             yield frame
 
@@ -337,6 +353,8 @@ def _binary(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing, str]]
     header = find_header(segments)
     if header is not None:
         yield header.fit, framing_of(header, segments), described(header, segments)
+    elif not is_text(segments) and (size := common_size(segments)) > 1:
+        yield _WANTED, Framing(kind="size", size=size), f"all that is sent has {size} bytes, or a multiple"
     for framing in (Framing(kind="length", prefix="varint"), Framing(kind="websocket")):
         fit, frames = _fit(segments, framing)
         if fit >= _WANTED and frames >= 3:

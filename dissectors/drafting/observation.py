@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kiebitz.dissectors.drafting.framing import TAG, Choice, is_text
-from kiebitz.dissectors.drafting.headers import common_size
 from kiebitz.dissectors.drafting.traffic import Message, Segment
 from kiebitz.dissectors.escaping import printable
 
@@ -26,9 +25,6 @@ def observed(segments: Sequence[Segment], choice: Choice, missed: Sequence[Messa
     if choice.framing.kind == "length":
         return f"binary messages: {choice.evidence}"
     if not is_text(segments):
-        size = common_size(segments)
-        if size > 1:
-            return f"binary messages of {size} bytes each, or of a multiple of this"
         return "binary messages without a length, or with one in a place that is not known"
     roots = Counter(found[1] for segment in segments if (found := TAG.match(segment.data)) is not None)
     if roots and roots.total() >= 0.5 * len(segments):

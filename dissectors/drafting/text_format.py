@@ -39,7 +39,7 @@ _PAIR = re.compile(r"([A-Za-z_][\w.-]{0,40})(=|: |:)(.*)", re.DOTALL)
 
 def text_format(framing: Framing, texts: Sequence[str], encoding: TextEncoding) -> FormatChoice:
     """Return the format of text messages."""
-    is_block = framing.kind == "block"
+    is_block = framing.kind == "block" or (framing.kind == "send" and any("\n" in text for text in texts))
     pairs = _pairs_format(texts, encoding, is_block)
     if pairs is not None:
         return pairs

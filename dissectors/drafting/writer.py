@@ -104,6 +104,8 @@ def _head(contents: Contents) -> Iterator[str]:
     yield f"framing = {quoted(framing.kind)}{comment(contents.evidence)}"
     if framing.kind in ("delimiter", "block"):
         yield f"end = {quoted(framing.end)}"
+    if framing.kind == "size":
+        yield f"size = {framing.size}"
     if framing.kind == "length":
         if framing.header:
             yield f"header = {quoted(' '.join(map(_part, framing.header)))}"

@@ -5,15 +5,23 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from drafted_protocols import in_websocket
+
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.drafting.draft import Draft
+from kiebitz.dissectors.drafting.draft import Draft, draft
 from kiebitz.dissectors.drafting.fields import Row
-from kiebitz.dissectors.drafting.traffic import Conversation, segments_of
+from kiebitz.dissectors.drafting.traffic import Conversation, Piece, segments_of
 from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.model import OPPOSITE, Direction
+from kiebitz.dissectors.model import OPPOSITE, Direction, port_of
+from kiebitz.dissectors.protocol_file.dissector import dissector_from
+from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.services.drafting import draft_from, read_traffic
+
+COURSES = Path(__file__).parents[1] / "data" / "courses"
+"""Samples of protocols of courses, as text, with protocol files of their messages."""
 
 Kind = tuple[str, str]
 """Direction and name of a message."""
@@ -225,3 +233,46 @@ def _players(types: Sequence[MessageType], truth: Counter[str], rows: Sequence[R
         if _PLAYER.search(draft.contents.types.get(column.type.strip("[]"), column.type))
     }
     return Share(len(expected & found), len(expected) // 2, len(found))
+
+
+def course(name: str) -> list[Conversation]:
+    """Return the conversations of a sample of a course's protocol in `tests/data/courses`.
+
+    The first line is the transport, or `websocket`, and the port; then `1>` is a client's message on its
+    first connection, and `1<` the server's.
+    """
+    first, *lines = (COURSES / f"{name}.txt").read_text().splitlines()
+    transport, port = first.split()
+    pieces: dict[str, list[Piece]] = defaultdict(list)
+    offsets: Counter[tuple[str, str]] = Counter()
+    for number, line in enumerate(lines):
+        connection, sign, text = line[0], line[1], line[3:]
+        data = (
+            text.encode("latin-1").decode("unicode_escape").encode("latin-1")
+            if "\\" in text
+            else text.encode()
+        )
+        direction: Direction = "c2s" if sign == ">" else "s2c"
+        at = offsets[connection, direction]
+        offsets[connection, direction] += len(data)
+        pieces[connection].append(Piece(direction, 10_000_000 * number, at, data))
+    return [
+        Conversation(
+            f"10.0.0.{int(number) + 1}:4000{number}",
+            f"10.0.0.1:{port}",
+            "udp" if transport == "udp" else "tcp",
+            in_websocket(own, "plain") if transport == "websocket" else own,
+        )
+        for number, own in pieces.items()
+    ]
+
+
+def draft_of_course(name: str) -> tuple[Draft, list[Conversation]]:
+    """Return the draft of a course's sample and its conversations."""
+    conversations = course(name)
+    return draft(conversations, [port_of(conversations[0].server)], name, name), conversations
+
+
+def dissector_in(path: Path) -> Dissector:
+    """Return the dissector of a protocol file."""
+    return dissector_from(read_specification(path.read_text()))
