@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 LINE_ENDS = b"\r\n"
 
+_LINE_FEED = 10
+
 
 class Body(NamedTuple):
     """The range of a message within its frame."""
@@ -89,21 +91,36 @@ class PacketEnvelope(Envelope):
             self.tail = f'"{next(iter(self.all_ends)).decode("utf-8", "replace")}"'
         self.stripped = None
         self._end = end
+        has_other_ends = len(self.all_ends) > 1 or not end
+        self._usual = () if has_other_ends else (b"\n" + end + b"\n", b"\n" + end + b"\r\n")
+        """Last bytes of most packets, if there is one last line."""
 
     def end_of(self, frame: bytes) -> bytes:
         """Return the last line that a packet needs, empty if it needs none."""
-        return self.ends.get(frame.partition(b"\n")[0].removesuffix(b"\r"), self._end)
+        if not self.ends:
+            return self._end
+        stop = frame.find(b"\n")
+        first = frame if stop < 0 else frame[:stop]
+        return self.ends.get(first[:-1] if first.endswith(b"\r") else first, self._end)
 
     def is_ended(self, frame: bytes) -> bool:
         """Return True if a packet has the last line that it needs."""
-        end = self.end_of(frame)
-        return not end or _last_line(frame, len(_without_line_end(frame))) == end
+        if frame.endswith(self._usual):
+            return True
+        return not self.end_of(frame) or self._last_line(frame) is not None
 
     def body(self, frame: bytes) -> Body:
-        upto = len(_without_line_end(frame))
-        if (end := self.end_of(frame)) and _last_line(frame, upto) == end:
-            upto = len(_without_line_end(frame[: frame.rindex(end, 0, upto)]))
-        return Body(0, upto)
+        start = self._last_line(frame)
+        return Body(0, _line_end(frame, len(frame) if start is None else start))
+
+    def _last_line(self, frame: bytes) -> int | None:
+        """Return the start of the last line, if it is the one that a packet needs."""
+        end = self.end_of(frame)
+        upto = _line_end(frame, len(frame))
+        start = upto - len(end)
+        if end and frame.endswith(end, 0, upto) and (not start or frame[start - 1] == _LINE_FEED):
+            return start
+        return None
 
     def check(self, body: bytes) -> None:
         lines, end = body.split(b"\n"), self.end_of(body)
@@ -120,9 +137,8 @@ class PacketEnvelope(Envelope):
         return body + frame[self.body(frame).end :]
 
 
-def _without_line_end(data: bytes) -> bytes:
-    return data.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _last_line(frame: bytes, end: int) -> bytes:
-    return frame[frame.rfind(b"\n", 0, end) + 1 : end]
+def _line_end(frame: bytes, upto: int) -> int:
+    """Return the start of the line end before an offset, or this if there is none."""
+    if frame.endswith(b"\n", 0, upto):
+        upto -= 1
+    return upto - 1 if frame.endswith(b"\r", 0, upto) else upto

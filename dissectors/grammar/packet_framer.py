@@ -192,7 +192,7 @@ class PacketFramer(ByteFramer):
 
     def _take(self, end: int) -> int:
         """Take the line that ends at `end`; return the end of the packet in `_held`, if it is complete."""
-        if not self._is_too_long(end):
+        if self._dropped + end <= FRAME_LIMIT:
             return self._judge(end)
         if end - self._line > self._longest:
             self._overflow()
@@ -204,9 +204,16 @@ class PacketFramer(ByteFramer):
     def _judge(self, end: int) -> int:
         """Return the result of `_take`, regardless of the length."""
         start, forms = self._line, self._forms
-        line = self._line_at(start, end)
+        line = bytes(self._held[start : end - 1]) if end - start <= self._longest else _LONG_LINE
+        if line.endswith(b"\r"):
+            line = line[:-1]
         state = self._state
         if state == "counted":
+            number, lines = self._lines, self._counted.lines
+            if self._in_phase and number + 1 < len(lines) and line in lines[number]:
+                # The case of most lines.
+                self._lines = number + 1
+                return _CONTINUES
             return self._take_counted(line, end)
         if state == "ended":
             return self._take_ended(line, end)
@@ -266,10 +273,6 @@ class PacketFramer(ByteFramer):
     def _take_counted(self, line: bytes, end: int) -> int:
         number = self._lines
         self._lines += 1
-        lines = self._counted.lines
-        if self._in_phase and number + 1 < len(lines) and line in lines[number]:
-            # The case of most lines.
-            return _CONTINUES
         if not self._fits(line, number):
             if line in self._ends:
                 return end
@@ -288,7 +291,7 @@ class PacketFramer(ByteFramer):
             self._in_phase = False
         elif not self._in_phase and self._counted.is_distinct(line, number):
             self._in_phase = True
-        excess = self._lines - len(lines)
+        excess = self._lines - len(self._counted.lines)
         is_end = excess >= 0 and excess % self._counted.period == 0 and self._in_phase
         return end if is_end else _CONTINUES
 
@@ -329,8 +332,17 @@ def _whole(first: bytes, counted: Counted) -> re.Pattern[bytes] | None:
     """Return a pattern of a complete, valid packet; None if lines have other types than words."""
     if any(isinstance(texts, TypedLine) for texts in counted.lines):
         return None
-    lines = (
-        b"(?:%b)" % b"|".join(map(re.escape, sorted(texts))) if isinstance(texts, frozenset) else b"[^\n]*?"
+    lines = [
+        b"(?:%b)\\r?\\n" % b"|".join(map(re.escape, sorted(texts)))
+        if isinstance(texts, frozenset)
+        else rb"[^\n]*?\r?\n"
         for texts in counted.lines
-    )
-    return re.compile(b"".join(line + rb"\r?\n" for line in (re.escape(first), *lines)))
+    ]
+    # Repeated items are one group, as reading the pattern takes longer than many packets.
+    period, repeated = counted.period, 0
+    items = lines[len(lines) - period :]
+    while lines and lines[len(lines) - period :] == items:
+        del lines[len(lines) - period :]
+        repeated += 1
+    more = b"(?:%b){%d}" % (b"".join(items), repeated)
+    return re.compile(b"".join([re.escape(first), rb"\r?\n", *lines, more]))
