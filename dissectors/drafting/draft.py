@@ -170,6 +170,7 @@ def draft(
         codes={name: int(name.rpartition("_")[2]) for name in by_name} if form.has_codes else {},
         identity=_identity(rows, identifiers),
         hints=_hints(turn),
+        game=identifiers.room if identifiers.room.isidentifier() else "",
     )
     on_progress(7, _STEPS)
     try:

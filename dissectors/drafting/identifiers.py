@@ -59,6 +59,14 @@ _GAME_KEY = re.compile(
     r"(game|lobby|room|table|match|group|session|round|trade|offer|handel)[ _-]?(id|number|nr|no|token)",
     re.IGNORECASE,
 )
+_ROOM_KEY = re.compile(
+    r"(game|lobby|room|table|match|session)([ _-]?(id|number|nr|no|token|name))?", re.IGNORECASE
+)
+"""Keys of the game to which a message belongs."""
+
+_ROOM_WORDS = ("room", "lobby", "table", "match", "game")
+_ENTER = re.compile(r"join|enter", re.IGNORECASE)
+_ENTERED = re.compile(r"join|enter|creat", re.IGNORECASE)
 _RANDOM = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{16,64}", re.IGNORECASE
 )
@@ -77,6 +85,7 @@ class Identifiers(msgspec.Struct):
         named: Places of a number that occurs together with a name.
         owners: Name of the player of each conversation.
         numbers: Number of the player of each conversation.
+        room: Key of the game, of several at once; empty if there is one at a time.
     """
 
     players: set[str]
@@ -87,6 +96,7 @@ class Identifiers(msgspec.Struct):
     named: list[Place]
     owners: dict[int, str]
     numbers: dict[int, Scalar]
+    room: str = ""
 
     def type_at(self, direction: Direction, name: str, path: tuple[str, ...]) -> str | None:
         """Return the type of the identifier at a path; in XML, a list may have one item only."""
@@ -172,7 +182,44 @@ def find_identifiers(messages: Sequence[Message], tables: Sequence[str], has_key
             if _GAME_KEY.fullmatch(_key(place)) and place not in found.types:
                 number = " integer" if all(isinstance(value, int) for value in values.counts) else ""
                 found.types[place] = f"id:game{number}"
+        found.room = _room(places)
+    else:
+        _find_rooms(places, found)
     return found
+
+
+def _room(places: Mapping[Place, _Values]) -> str:
+    """Return the key of the game that server and clients name, if there are several games; else nothing."""
+    sides: dict[str, set[Direction]] = defaultdict(set)
+    games: dict[str, set[Scalar]] = defaultdict(set)
+    for place, values in places.items():
+        if len(place[2]) == 1 and _ROOM_KEY.fullmatch(_key(place)):
+            sides[_key(place)].add(place[0])
+            games[_key(place)].update(values.counts)
+    several = [key for key in sides if len(sides[key]) == 2 and len(games[key]) > 1]
+    return max(several, key=lambda key: (len(games[key]), key), default="")
+
+
+def _find_rooms(places: Mapping[Place, _Values], found: Identifiers) -> None:
+    """Find the games of messages without keys: the first field of JOIN_ROOM and of the answers to it."""
+    for word in _ROOM_WORDS:
+        asked: set[Scalar] = set()
+        named: list[Place] = []
+        for place, values in places.items():
+            has_word = word in place[1].casefold() and place[2] == ("1",) and place not in found.types
+            if has_word and place[0] == "c2s" and _ENTER.search(place[1]):
+                asked.update(values.counts)
+                named.append(place)
+        answers = [
+            place
+            for place, values in places.items()
+            if place[0] == "s2c" and word in place[1].casefold() and place[2] == ("1",)
+            if _ENTERED.search(place[1]) and values.counts and values.counts.keys() <= asked
+        ]
+        if answers:
+            found.types.update(dict.fromkeys((*named, *answers), f"id:{word}"))
+            found.room = word if len(asked) > 1 else ""
+            return
 
 
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Scalar]]:

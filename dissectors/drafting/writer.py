@@ -39,6 +39,7 @@ class Contents(msgspec.Struct):
         codes: Numbers that stand for message names.
         identity: Values of `[identity]`, with a comment each.
         hints: Lines of comments at the end.
+        game: Field with the game to which a message belongs; empty if there is one game at a time.
         shortfall: Sentence about traffic that the draft does not describe; empty if it describes nearly all.
     """
 
@@ -55,6 +56,7 @@ class Contents(msgspec.Struct):
     codes: dict[str, int]
     identity: dict[str, tuple[list[str], str]]
     hints: Sequence[str]
+    game: str = ""
     shortfall: str = ""
 
 
@@ -138,6 +140,8 @@ def _head(contents: Contents) -> Iterator[str]:
                 yield f"order = {quoted(form.order)}"
     if form.encoding != "utf-8":
         yield f"encoding = {quoted(form.encoding)}"
+    if contents.game:
+        yield f"game = {quoted(contents.game)}  # several games at once"
     if contents.line_end:
         yield f"line_end = {quoted(contents.line_end)}"
 

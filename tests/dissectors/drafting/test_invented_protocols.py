@@ -87,6 +87,38 @@ def test_a_draft_is_always_the_same(wire: Wire) -> None:
     assert _drafted(wire)[0].text == _drafted(wire)[0].text
 
 
+@pytest.mark.parametrize(
+    ("join", "joined", "said", "game"),
+    [
+        ("JOIN_ROOM {room}\n", "ROOM_JOINED {room} {player}\n", "MOVED {player} 3\n", "room"),
+        (
+            '{{"type":"join","roomId":{room}}}\n',
+            '{{"type":"joined","roomId":{room},"player":"{player}"}}\n',
+            '{{"type":"moved","player":"{player}"}}\n',
+            "roomId",
+        ),
+    ],
+    ids=["words", "json"],
+)
+def test_several_games_at_once(join: str, joined: str, said: str, game: str) -> None:
+    conversations = []
+    for number in range(6):
+        about = {"room": number // 2 + 7, "player": f"p{number}"}
+        texts = [("c2s", join), ("s2c", joined), *[("s2c", said)] * 5]
+        pieces, at = [], {"c2s": 0, "s2c": 0}
+        for order, (direction, text) in enumerate(texts):
+            data = text.format(**about).encode()
+            time = 300_000_000 * order + 1_000_000 * number
+            pieces.append(Piece(direction, time, at[direction], data))  # type: ignore[arg-type]  # of literals
+            at[direction] += len(data)
+        conversations.append(Conversation(f"10.0.0.2:{number + 1}", SERVER, "tcp", pieces))
+    drafted = draft(conversations, [4711], "rooms", "rooms")
+    assert f'game = "{game}"' in drafted.text
+    room = read_specification(drafted.text).game
+    assert room is not None
+    assert room.id == game
+
+
 def test_a_gap_loses_few_messages() -> None:
     conversations = Game(WIRES[5]).conversations()
     pieces = conversations[0].pieces
