@@ -120,6 +120,9 @@ class SpelledWord(Word):
         self._spelled = {other: word for word in values for other in spelled.get(word, ())}
         self.values = {**{other: values[word] for other, word in self._spelled.items()}, **values}
 
+    def all_words(self) -> Iterator[str]:
+        yield from self.values
+
     def remark(self, text: str) -> str | None:
         return None if text in self.words else f"{quoted(text)} is written {self._spelled[text]}"
 

@@ -72,6 +72,9 @@ def _more_words(specification: Specification) -> Iterator[str]:
     """Yield the words of the protocol that are no names of messages and fields: around and within these."""
     for path in (specification.format.name, specification.format.fields):
         yield from path.strip("@").split(".")
+    if specification.format.kind == "lines":
+        yield from (specification.format.mark, specification.format.end)
+        yield from (row.end for row in specification.messages if row.end is not None)
     for row in specification.messages:
         for field in row.fields:
             yield from names_in(field.type)

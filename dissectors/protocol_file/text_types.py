@@ -84,7 +84,7 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
                 return AnyText()
             kinds = {each.name: text_type(each.type, of, is_part=True) for each in fields}
             if separator == "\n" and of.kind == "lines":
-                return ObjectText(kinds, Splitter("\n"), is_spread=True)
+                return ObjectText(kinds, Splitter("\n"), is_spread=True, title=" and ".join(kinds))
             tokenizer = tokenizer_of(separator.strip() or (" " if of.pads else ":"), of)
             last = fields[-1]
             if isinstance(last.type, ListType) and tokenizer.pads and last.type.separator == " ":

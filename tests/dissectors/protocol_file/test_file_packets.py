@@ -205,6 +205,11 @@ def test_packets_that_end_with_their_fields(direction: Direction, data: bytes, e
             check_anatomy(MIXED, frame.data, direction)
 
 
+def test_an_anonymized_copy_keeps_last_lines_and_spellings() -> None:
+    assert {"!END", "!", "Â§", "EICHEL"} <= FILE.grammar.words
+    assert {"END", "yes"} <= MIXED.grammar.words
+
+
 def test_only_changed_lines_are_replaced() -> None:
     codec = MIXED.codec
     frame = b"MOVE\r\n1\n2\r\n3\r\n4\r\n5\r\n6\r\n"
