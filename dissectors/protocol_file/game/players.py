@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 from kiebitz.dissectors.game.context import label
@@ -61,6 +62,10 @@ class Players:
         self._gone: dict[str, None] = {}
         """Ids of players who have left; others may have their names now."""
         self._unnamed: dict[str, None] = {}
+        self._numbers: dict[str, int] = {}
+        """The numbers of players who log in without a name, by the names that they have here."""
+        self._free: list[int] = []
+        """The numbers of those who have left, as a heap."""
         self.connections: dict[int, Connection] = {}
         self._index: dict[str, dict[Connection, None]] = {}
         """The connections with an id or a name, so that no message looks at all of them."""
@@ -112,6 +117,9 @@ class Players:
                 named.append(id)
         name = _name(value_at(fields, role.name)) if role.name is not None else None
         id = _id(value_at(fields, role.id)) if role.id is not None else None
+        if (role.logs_in or role.gives) and role.name is None and role.id is None:
+            # Nothing in the message says who it is.
+            name = self._numbered() if self.player_of(connection) is None else None
         if role.logs_in and name is not None:
             self._log_in(connection, name)
         if role.gives:
@@ -129,6 +137,13 @@ class Players:
             connection.name = connection.asked = None
         self._reindex(connection)
         return named
+
+    def _numbered(self) -> str:
+        """Return a name for a player without one: `player 1`, with the least number that is free."""
+        number = heappop(self._free) if self._free else len(self._numbers) + 1
+        name = f"player {number}"
+        self._numbers[name] = number
+        return name
 
     def _name(self, id: str, name: str) -> bool:
         """Note the name that belongs to an id; return True if the id was used before."""
@@ -165,6 +180,8 @@ class Players:
         """Forget a player that has left: its connections have no player, and others may take the name."""
         if name is None:
             return
+        if (number := self._numbers.pop(name, None)) is not None:
+            heappush(self._free, number)
         for connection in self._candidates(name):
             if self.player_of(connection) == name:
                 connection.is_over = True

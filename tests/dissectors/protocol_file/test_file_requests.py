@@ -253,6 +253,33 @@ def test_a_message_without_a_name_is_what_was_asked_for() -> None:
     assert [each.code for each in found.diagnostics] == ["empty-message"]
 
 
+def test_players_without_names_are_numbered() -> None:
+    text = """protocol = "nobody"
+[messages]
+HELLO = "c:"
+SEAT = "s: colour=b|w"
+MOVE = "c: x=integer"
+[identity]
+ROLE
+[events]
+moved = { on = "MOVE", say = "{who} moves to {x}" }
+"""
+    for role, greeting in (('login = "HELLO"', "{}> HELLO"), ('given = "SEAT"', "{}< SEAT b")):
+        talk = Conversation(dissector_of(text.replace("ROLE", role)))
+        for name in ("a", "b", "a"):
+            talk.send(greeting.format(name), f"{name}> MOVE 1")
+        # The number of a player who has left is free again.
+        talk.send("a.", greeting.format("c"), "b> MOVE 2", "c> MOVE 3")
+        moves = [event for event in talk.found().events if event.kind == "moved"]
+        assert [talk.dissector.presentation.describe(event) for event in moves] == [
+            "player 1 moves to 1",
+            "player 2 moves to 1",
+            "player 1 moves to 1",
+            "player 2 moves to 2",
+            "player 1 moves to 3",
+        ]
+
+
 def test_values_of_a_request_are_put_and_are_the_result() -> None:
     dissector = dissector_of(
         FILE.replace('on = "JOINED"', "").replace(
