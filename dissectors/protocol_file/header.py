@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import (
     MAX_VARINT,
@@ -270,7 +272,7 @@ def beginning_of(specification: Specification, direction: Direction) -> Beginnin
             pieces.append(re.escape(part.constant))
             known += part.size
         elif part.name == NAME:
-            pieces.append(_either(_binary(part).pack(sent) for sent in named.values()))
+            pieces.append(_either(_packed(_binary(part), named.values())))
             known += part.size or 1
         else:
             pieces.append(b"[\\s\\S]{%d}" % part.size if part.size else b"[\x80-\xff]{0,9}[\x00-\x7f]")
@@ -279,17 +281,27 @@ def beginning_of(specification: Specification, direction: Direction) -> Beginnin
         longest += part.size or MAX_VARINT
         known_to = len(pieces)
     names: list[bytes] = []
+    if NAMELESS in named:
+        # A message may begin with anything.
+        return Beginning(re.compile(b"".join(pieces[:known_to])), longest, known) if known_to else None
     kind = name_type(of) if of.kind == "struct" else None
     if kind is not None:
-        names = [kind.pack(sent) for sent in named.values()]
+        names = [*_packed(kind, named.values())]
     elif of.kind in ("words", "delimited") and of.name:
-        names = [str(sent).encode(of.encoding) for sent in named.values()]
+        names = [str(sent).encode(of.encoding, "replace") for sent in named.values()]
     if names:
         pieces.append(_either(names))
         known_to = len(pieces)
         longest += max(map(len, names))
         known += min(map(len, names))
     return Beginning(re.compile(b"".join(pieces[:known_to])), longest, known) if known_to else None
+
+
+def _packed(kind: Binary, values: Iterable[Any]) -> Iterator[bytes]:
+    """Yield the bytes of the values that the type has."""
+    for value in values:
+        with suppress(ValueError):
+            yield kind.pack(value)
 
 
 def _either(texts: Iterable[bytes]) -> bytes:

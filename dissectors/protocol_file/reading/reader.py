@@ -172,6 +172,10 @@ class _Reader:
         self._source.clauses = head.clauses
         messages = self._messages(head, format, framing)
         self._check_codes(head, _name_type(framing, format), messages)
+        size = _name_size(framing)
+        for name in {message.name: None for message in messages} if size else ():
+            if len(name.encode()) > size:
+                self._source.wrong_key(("messages", name), f"{name} has more than {size} bytes")
         reference, identity = self._reference(messages), self._identity(messages)
         python = self._python()
         game = GameSections(self._source, self._document, messages, in_python=bool(python.table))
@@ -262,6 +266,8 @@ class _Reader:
                     (message.direction, message.fields) == (each.direction, each.fields) for each in variants
                 ):
                     self._source.wrong(path, f"two rows of {name} are the same")
+                elif framing.kind == "fields" and name == NAMELESS:
+                    self._source.wrong(path, "nothing shows where a message without a name ends")
                 elif framing.kind == "fields" and any(
                     message.direction == each.direction for each in variants
                 ):
@@ -578,6 +584,13 @@ def _types_in(kind: FieldTypeSpec) -> Iterator[FieldTypeSpec]:
     yield kind
     for part in parts_of(kind):
         yield from _types_in(part)
+
+
+def _name_size(framing: Framing) -> int:
+    """Return the number of bytes of names in headers, 0 if they have none, or numbers."""
+    kinds = (part.field.type for part in framing.header if part.field and part.field.name == NAME)
+    kind = next(kinds, None)
+    return kind.size if isinstance(kind, BinaryType) and isinstance(kind.size, int) else 0
 
 
 def _name_type(framing: Framing, format: Format) -> str:

@@ -277,6 +277,18 @@ MISTAKES = {
         "assign",
         "assign belongs to format",
     ),
+    "long name": (
+        f'{_HEADER.format("name=text:3 length=u8")}[messages]\nMOVE = "c:"\n',
+        "4:1",
+        "MOVE",
+        "MOVE has more than 3 bytes",
+    ),
+    "fields without a name": (
+        f'{_FIELDS}_ = "c: x=u8"\n',
+        "6:5",
+        '"c: x=u8"',
+        "where a message without a name",
+    ),
     "no size": ('framing = "size"\n', "1:1", "framing", "size needs size"),
     "varint in a sized header": (
         'framing = "size"\nsize = 9\nheader = "a=varint"\n',
