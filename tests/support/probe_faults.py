@@ -160,7 +160,7 @@ okey-server lets-anybody-draw: PUTT/rule/must-put DRAW/twice DRAW/from-other
 okey-server shows-what-is-drawn: +DRAW/said
 okey-server takes-any-tile: PUTT/rule/not-held
 okey-server takes-any-deck: PUTT/rule/wrong-deck/surplus PUTT/rule/wrong-deck/lacking
-okey-server lets-anybody-win: +PUTT/said
+okey-server lets-anybody-win: +PUTT/said PWIN/said
 okey-player dies-on-bad-utf8: +LOGI/actualname/latin-1 BAD_UTF8
 okey-player dies-on-quoted-chat: CATS/msg/markup CATS/sender/markup */markup
 okey-player answers-no-ping (alone): PING/whole PING/bytewise PING/*
