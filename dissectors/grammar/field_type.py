@@ -118,6 +118,9 @@ class FieldType(ABC):
     others: FieldType | None = None
     """Type of any other members, None if there are none."""
 
+    is_counted = False
+    """True if the message shows how many of its tokens a value takes: the value before it, or a last word."""
+
     parts: Sequence[FieldType] = ()
     """Types of the parts of a value, if it has any; `with_parts` then applies a function to each part."""
 

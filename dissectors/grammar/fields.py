@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,14 @@ MAX_QUOTED = 40
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 """Limits of numbers."""
 
+ALL_THAT_FOLLOWS = {"kind": "rest", "limit": "this and what follows are shown as one text"}
+"""The declarative description of a value of which only the message itself shows where it ends."""
+
 OF_WHOLE_FIELDS = ("empty", "too-long", "control", "markup", "outside-ascii")
 """Kinds of invalid values that are tried for a whole field, not for its parts."""
+
+_LONG = 10
+"""A number of as many digits is no number of items."""
 
 _VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
@@ -235,6 +241,20 @@ class PartsText(FieldType):
     def part_at(self, number: int) -> tuple[Path, FieldType] | None:
         """Return path and type of the part that is a token, None if there is no such part."""
 
+    def pieces(self, texts: Sequence[str]) -> Iterator[tuple[Path, FieldType, int, int]]:
+        """Yield path, type and range of tokens of each part, as far as it is one."""
+        for number in range(len(texts)):
+            if (found := self.part_at(number)) is None:
+                return
+            yield *found, number, number + 1
+
+    def end_in(self, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
+        """Return the end of the tokens of a counted value that begins `at` a token; some may be missing.
+
+        `numbers` are the values of the fields beside it that are numbers.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def decode_tokens(self, texts: Sequence[str]) -> Any:
         """Return the value of the texts of its tokens. Raises Mismatch."""
@@ -280,6 +300,9 @@ class PartsText(FieldType):
 class ListText(PartsText):
     """A list of `least` to `most` values of one type. Of `nulls`, an empty item is null.
 
+    If it is spread, the field `count` before it may have the number of its items, or the word `until` may
+    follow the last one.
+
     Args:
         item: Type of the items.
         tokenizer: What is between them.
@@ -300,6 +323,8 @@ class ListText(PartsText):
         most: int | None = None,
         nulls: bool = False,
         is_spread: bool = False,
+        count: str = "",
+        until: str = "",
         title: str | None = None,
         noun: str = "items",
         code: str = "bad-list",
@@ -308,6 +333,8 @@ class ListText(PartsText):
         super().__init__(tokenizer, is_spread)
         self.item, self.least, self.most, self.nulls = item, least, most, nulls
         self.parts = (item,)
+        self.count, self.until = count, until
+        self.is_counted = bool(count or until or item.is_counted)
         self.title = title or f"{_counted(least, most)}{item.title}{' or nothing' if nulls else ''}"
         self._noun, self._code, self._item_code = noun, code, item_code
         self._split = tokenizer.splitter()
@@ -316,7 +343,31 @@ class ListText(PartsText):
         self._decode = _null_or(item.decode) if nulls else item.decode
         self._is_plain = type(item).decode is Text.decode and not nulls
         if is_spread:
-            self.width = least * self._size, None if most is None else most * self._size
+            self.width = least * self._size + bool(until), None if most is None else most * self._size
+
+    def _ranges(self, texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of tokens of the items."""
+        at, end = 0, len(texts) - bool(self.until)
+        while at < end:
+            start, at = at, _end_of(self.item, texts, at, {}) if self.item.is_counted else at + self._size
+            yield start, min(at, end)
+
+    def pieces(self, texts: Sequence[str]) -> Iterator[tuple[Path, FieldType, int, int]]:
+        for number, place in enumerate(self._ranges(texts)):
+            yield (number,), self.item, *place
+
+    def end_in(self, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
+        size, left = len(texts), numbers.get(self.count)
+        if self.until:
+            while at < size and texts[at] != self.until:
+                at = _end_of(self.item, texts, at, {})
+            return at + 1
+        if left is None:
+            return max(at, size)
+        # Beyond the message it does not matter how much is missing.
+        while left and at <= size:
+            at, left = max(_end_of(self.item, texts, at, {}), at + 1), left - 1
+        return at
 
     def part_at(self, number: int) -> tuple[Path, FieldType] | None:
         if not isinstance(self.item, PartsText) or not self.item.is_spread:
@@ -330,6 +381,11 @@ class ListText(PartsText):
         return self._split(text) if text or self.least else []
 
     def decode_tokens(self, texts: Sequence[str]) -> list[Any]:
+        if self.until and (not texts or texts[-1] != self.until):
+            problem = f"there is no {self.until} after the last of these"
+            raise Mismatch(0, WHOLE_REST, problem, self.title, "missing-field", len(texts))
+        if self.is_counted:
+            return self.decode_items(texts)
         count = len(texts) if self._size == 1 else -(-len(texts) // self._size)
         if count < self.least or (self.most is not None and count > self.most):
             first = 0 if self.least else self.most or 0
@@ -339,17 +395,18 @@ class ListText(PartsText):
     def decode_items(self, texts: Sequence[str]) -> list[Any]:
         """Return the items of tokens, whatever their number. Raises Mismatch."""
         if self._is_plain:
-            return [*texts]
+            return [*texts[: len(texts) - bool(self.until)]]
         values: list[Any] = []
+        first = 0
         try:
             if isinstance(self.item, PartsText) and self.item.is_spread:
-                for at in range(0, len(texts), self._size):
-                    values.append(self.item.decode_tokens(texts[at : at + self._size]))
+                for first, end in self._ranges(texts):
+                    values.append(self.item.decode_tokens(texts[first:end]))
             else:
-                for text in texts:
+                for text in texts[: len(texts) - bool(self.until)]:
                     values.append(self._decode(text))
         except Mismatch as error:
-            first = len(values) * self._size
+            first = max(first, len(values))
             if self._item_code is None:
                 raise error.moved(first) from None
             text = texts[first]
@@ -359,9 +416,11 @@ class ListText(PartsText):
     def encode_tokens(self, value: Any, pad: str = "") -> list[str]:
         if not isinstance(value, list):
             raise ValueError(f"{value!r} is not a list")
+        last = [self.until] if self.until else []
         if isinstance(self.item, PartsText) and self.item.is_spread:
-            return [text for part in value for text in self.item.encode_tokens(part, pad)]
-        return ["" if part is None and self.nulls else written(self.item, part, pad) for part in value]
+            return [*(text for part in value for text in self.item.encode_tokens(part, pad)), *last]
+        items = ("" if part is None and self.nulls else written(self.item, part, pad) for part in value)
+        return [*items, *last]
 
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
@@ -374,6 +433,8 @@ class ListText(PartsText):
         return self.tokenizer.joined((texts * ((self.most or 0) + 1))[: ((self.most or 0) + 1) * self._size])
 
     def wire_type(self) -> Mapping[str, Any] | None:
+        if self.is_counted and self.is_spread:
+            return ALL_THAT_FOLLOWS
         limits = {"least": self.least or None, "most": self.most, "nulls": self.nulls or None}
         limits["spread"] = self.is_spread or None
         return {"kind": "list", "item": wire_type_of(self.item), **self.tokenizer.wire(), **limits}
@@ -410,8 +471,9 @@ class ObjectText(PartsText):
         self._least = max(
             (number for number, name in enumerate(fields, 1) if self._is_required(name)), default=0
         )
+        self.is_counted = any(kind.is_counted for kind in self.parts)
         if is_spread:
-            self.width = sum(kind.width[0] for kind in self.parts), self._most
+            self.width = sum(kind.width[0] for kind in self.parts), None if self.is_counted else self._most
         self._tail = self.parts[-1] if self.parts and self.parts[-1].width != (1, 1) else None
 
     def _is_required(self, name: str) -> bool:
@@ -421,6 +483,16 @@ class ObjectText(PartsText):
     def _most(self) -> int | None:
         widths = [kind.width[1] for kind in self.parts]
         return None if None in widths else sum(filter(None, widths))
+
+    def pieces(self, texts: Sequence[str]) -> Iterator[tuple[Path, FieldType, int, int]]:
+        if not self.is_counted:
+            yield from super().pieces(texts)
+            return
+        for name, start, end in spans_in(self.fields.items(), texts):
+            yield (name,), self.fields[name], start, min(end, len(texts))
+
+    def end_in(self, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
+        return at + [*spans_in(self.fields.items(), texts[at:])][-1][2]
 
     def part_at(self, number: int) -> tuple[Path, FieldType] | None:
         last = len(self.parts) - 1
@@ -435,6 +507,8 @@ class ObjectText(PartsText):
         if len(texts) < self._least:
             problem = f"there is no {self._names[len(texts)]} here"
             raise self._mismatch(texts, len(texts), problem, "missing-field")
+        if self.is_counted:
+            return self._decode_counted(texts)
         values: dict[str, Any] = {}
         at = 0
         try:
@@ -452,6 +526,19 @@ class ObjectText(PartsText):
             raise self._mismatch(texts, at, "there is more than belongs here", "surplus-fields")
         return values
 
+    def _decode_counted(self, texts: Sequence[str]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, at, end in spans_in(self.fields.items(), texts):
+            if end > len(texts):
+                raise self._mismatch(
+                    texts, len(texts), f"{name} has fewer items than its number says", "missing-field"
+                )
+            try:
+                values[name] = decode_sent(self.fields[name], texts[at:end])
+            except Mismatch as error:
+                raise error.moved(at) from None
+        return values
+
     def _mismatch(self, texts: Sequence[str], at: int, problem: str, code: str) -> Mismatch:
         if self._problem is not None:
             problem = self._problem.format(self.tokenizer.separator.join(texts)[:MAX_QUOTED])
@@ -463,7 +550,7 @@ class ObjectText(PartsText):
         texts: list[str] = []
         for name in self._names[: len(value)]:
             kind = self.fields[name]
-            if kind is self._tail and isinstance(kind, PartsText):
+            if isinstance(kind, PartsText) and (kind is self._tail or kind.is_counted):
                 texts += kind.encode_tokens(value[name], pad)
             else:
                 texts.append(written(kind, value[name], pad))
@@ -486,6 +573,37 @@ class ObjectText(PartsText):
             ],
             "spread": self.is_spread or None,
         }
+
+
+def spans_in(fields: Iterable[tuple[str, FieldType]], texts: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield names and ranges of tokens of fields, of which some are counted. Missing tokens exceed the range.
+
+    An optional field without tokens has none.
+    """
+    numbers: dict[str, int] = {}
+    at = 0
+    for name, kind in fields:
+        end = _end_of(kind, texts, at, numbers)
+        text = texts[at] if at < len(texts) else ""
+        if end == at + 1 and text.isdecimal() and len(text) < _LONG:
+            numbers[name] = int(text)
+        yield name, at, end
+        at = end
+
+
+def _end_of(kind: FieldType, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
+    """Return the end of the tokens of a value that begins `at` one."""
+    if isinstance(kind, PartsText) and kind.is_counted and kind.is_spread:
+        return kind.end_in(texts, at, numbers)
+    least, most = kind.width
+    return at + max(least, min(len(texts) - at, len(texts) if most is None else most))
+
+
+def decode_sent(kind: FieldType, texts: Sequence[str]) -> Any:
+    """Return the value of its tokens. Raises Mismatch."""
+    if isinstance(kind, PartsText) and kind.is_spread:
+        return kind.decode_tokens(texts)
+    return kind.decode(texts[0])
 
 
 def token_types(kind: FieldType) -> list[FieldType]:

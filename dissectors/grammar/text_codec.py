@@ -41,6 +41,7 @@ from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_message import (
     Sent,
     fits_in_other_order,
+    is_counted,
     rest_of,
     sent_in,
     spans_of,
@@ -128,6 +129,7 @@ class TextCodec(LayoutCodec):
             each: {} for each in DIRECTIONS
         }
         """Names of several tokens by their first one, the longest first."""
+        self._has_counted = any(map(is_counted, grammar.rows))
         self._most = 0
         """Number of tokens from which on it does not matter how many there are."""
         for row in grammar.rows:
@@ -166,6 +168,8 @@ class TextCodec(LayoutCodec):
         readings = self._readings.get((direction, "" if self.is_nameless else texts[0], count))
         if readings is None:
             readings = self._readings_of(direction, texts)
+        if self._has_counted:
+            readings = self._counted(readings, texts)
         for reading in readings:
             row, steps, first, taken, slices, rest, is_trailing, remarkable, has_absent = reading
             if is_trailing and texts[-1]:
@@ -215,6 +219,20 @@ class TextCodec(LayoutCodec):
             self._readings[direction, head, count] = found
         return found
 
+    def _counted(self, readings: Sequence[Reading], texts: Sequence[str]) -> tuple[Reading, ...]:
+        """Return the readings that fit the numbers of items in a message."""
+        found: list[Reading] = []
+        for reading in readings:
+            if is_counted(reading.row):
+                reading = self._reading(reading.row, len(texts), reading.first, texts[reading.first :])
+                more = len(texts) - reading.taken
+                if more < 0 or (
+                    more > 0 and not self.lenient.surplus and (more > 1 or self.tokenizer.is_blank)
+                ):
+                    continue
+            found.append(reading)
+        return tuple(found)
+
     def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
         """Return the rows that can have `count` fields, in the order to try them."""
         return [*self.exact_rows(rows, count), *self.shorter_rows(rows, count)]
@@ -232,10 +250,10 @@ class TextCodec(LayoutCodec):
         found = (row for row in rows if 0 < count - spans_of(row, count)[1] <= more)
         return sorted(found, key=lambda row: row.deviation is not None)
 
-    def _reading(self, row: MessageType, count: int, first: int) -> Reading:
-        spans, used = spans_of(row, count - first)
+    def _reading(self, row: MessageType, count: int, first: int, texts: Sequence[str] = ()) -> Reading:
+        spans, used = spans_of(row, count - first, texts)
         rest = first + spans[-1][1] if spans and isinstance(spans[-1][0].type, Rest) else None
-        is_open = bool(spans) and spans[-1][0].type.width[1] is None
+        is_open = bool(spans) and spans[-1][0].type.width[1] is None and not spans[-1][0].type.is_counted
         taken = _ALL if is_open else first + used
         steps = tuple((field.name, self._decoder(field, row)) for field, _, _ in spans)
         slices = None
@@ -243,7 +261,7 @@ class TextCodec(LayoutCodec):
             slices = tuple(
                 first + start
                 if field.type.width == (1, 1)
-                else slice(first + start, None if field.type.width[1] is None else first + end)
+                else slice(first + start, None if is_open and field is spans[-1][0] else first + end)
                 for field, start, end in spans
             )
         return Reading(
@@ -329,7 +347,7 @@ class TextCodec(LayoutCodec):
         """Return the fields of a row before the first error, and the error."""
         texts = sent.texts
         fields: dict[str, Any] = {}
-        spans, used = spans_of(row, len(texts) - first)
+        spans, used = spans_of(row, len(texts) - first, texts[first:])
         for field, start, end in spans:
             number, is_one = first + start, field.type.width == (1, 1)
             if number + is_one > len(texts):
@@ -345,6 +363,11 @@ class TextCodec(LayoutCodec):
                     error.problem += "; are the fields in the wrong order?"
                 place = sent.span(*error_place(self.tokenizer, sent.text, sent.tokens, error, number))
                 return fields, self.field_error(row, field.name, error, place)
+            if field.type.is_counted and first + end > len(texts):
+                text = f"{row.name}: {field.name} has fewer items than its number says"
+                return fields, self.error(
+                    "missing-field", text, (sent.end, 0), self.notation(row), row.clause
+                )
             if value is not ABSENT:
                 fields[field.name] = value
         if first + used < len(texts):
@@ -494,7 +517,7 @@ class TextCodec(LayoutCodec):
         sent = msgspec.structs.replace(sent, pad=self._pad_of(sent.text, row))
         _, first = self._name_in(sent.texts, row.direction)
         first = min(first, len(tokens))
-        spans, used = spans_of(row, len(tokens) - first)
+        spans, used = spans_of(row, len(tokens) - first, sent.texts[first:])
         fields = (sent.field_part(field, first + start, first + end) for field, start, end in spans)
         parts = [part for part in fields if part is not None]
         if first:
@@ -549,7 +572,7 @@ class TextCodec(LayoutCodec):
     def patch(
         self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
     ) -> bytes:
-        if before.keys() != fields.keys():
+        if before.keys() != fields.keys() or is_counted(row):
             pad = self._pad_of(self.sent(frame).text, row)
             return self.encode_padded(row.name, row.direction, fields, pad)
         return super().patch(frame, row, before, fields)

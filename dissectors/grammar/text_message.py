@@ -12,7 +12,7 @@ import msgspec
 from kiebitz.dissectors.grammar.charset import character_sizes, read_text
 from kiebitz.dissectors.grammar.dissection_tree import Kind
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import ListText, PartsText, Rest
+from kiebitz.dissectors.grammar.fields import PartsText, Rest, spans_in
 from kiebitz.dissectors.grammar.grammar import Field, MessageType
 from kiebitz.dissectors.grammar.layout_codec import Part, parts_in
 from kiebitz.dissectors.grammar.patching import Path, Place
@@ -105,18 +105,16 @@ class Sent(msgspec.Struct, frozen=True):
     def _spread_part(self, kind: PartsText, tokens: Sequence[Token], path: Path, before: int) -> Part:
         """Return the part of a value of several tokens; the items of a list may have several, too."""
         inner: list[Part] = []
-        at, number = before, 0
-        item = kind.item if isinstance(kind, ListText) else None
-        while number < len(tokens) and (found := kind.part_at(number)) is not None:
-            if isinstance(item, PartsText) and item.is_spread:
-                index, own = number // item.width[0], tokens[number : number + item.width[0]]
-                inner.append(self._spread_part(item, own, (*path, index), at))
+        at = before
+        for step, of, start, end in kind.pieces([token.text for token in tokens]):
+            # A part of a value that is no list or object has no path of its own.
+            steps = (*path, *step) if step else ()
+            if not (own := tokens[start:end]):
+                continue
+            if isinstance(of, PartsText) and of.is_spread:
+                inner.append(self._spread_part(of, own, steps, at))
             else:
-                own = tokens[number : number + 1]
-                # A part of a value that is no list or object has no path of its own.
-                steps = (*path, *found[0]) if found[0] else ()
-                inner.append(self.part(own[0].start, own[0].end, steps, found[1], at))
-            number += len(own)
+                inner.append(self.part(own[0].start, own[0].end, steps, of, at))
             at = own[-1].end
         first, last = (tokens[0].start, tokens[-1].end) if tokens else (len(self.text), len(self.text))
         return self.part(first, last, path, kind, before, tuple(inner))
@@ -164,11 +162,27 @@ def rest_of(tokenizer: Tokenizer, text: str, number: int) -> str:
     return rest.replace("\r\n", "\n") if tokenizer.separator == "\n" else rest
 
 
-def spans_of(row: MessageType, count: int) -> tuple[list[tuple[Field, int, int]], int]:
+def is_counted(row: MessageType) -> bool:
+    """Return True if the message shows how many tokens a field of a row has."""
+    return any(field.type.is_counted for field in row.fields)
+
+
+def spans_of(
+    row: MessageType, count: int, texts: Sequence[str] = ()
+) -> tuple[list[tuple[Field, int, int]], int]:
     """Return the ranges of tokens of a row's fields, of `count` after the name, and their end.
 
     If optional fields are absent, these are the last ones. If tokens are missing, the ranges exceed them.
+    For counted fields, the `texts` of the tokens are required; without them, the ranges are possible ones.
     """
+    if texts and is_counted(row):
+        fields = {field.name: field for field in row.fields}
+        found = [
+            (fields[name], start, end)
+            for name, start, end in spans_in(((field.name, field.type) for field in row.fields), texts)
+            if start < count or not fields[name].optional
+        ]
+        return found, max((end for _, _, end in found), default=0)
     spare = count - sum(field.type.width[0] for field in row.fields if not field.optional)
     spans: list[tuple[Field, int, int]] = []
     at = 0

@@ -7,15 +7,17 @@ from collections.abc import Callable
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.protocol_file.binary_types import binary_type
 from kiebitz.dissectors.protocol_file.json_types import JsonTypes, spellings_of
-from kiebitz.dissectors.protocol_file.specification import FieldTypeSpec, Format
-from kiebitz.dissectors.protocol_file.text_types import text_type
+from kiebitz.dissectors.protocol_file.specification import FieldSpec, Format
+from kiebitz.dissectors.protocol_file.text_types import field_type
 
-MakeType = Callable[[FieldTypeSpec], FieldType]
+MakeType = Callable[[FieldSpec], FieldType]
 
 
 def types_of(of: Format) -> MakeType:
-    """Return a function for the field types of a format."""
+    """Return a function for the types of a format's fields."""
     if of.kind == "json":
-        return JsonTypes(spellings_of(of)).type
-    make = binary_type if of.kind == "struct" else text_type
-    return lambda spec: make(spec, of)
+        types = JsonTypes(spellings_of(of))
+        return lambda field: types.type(field.type)
+    if of.kind == "struct":
+        return lambda field: binary_type(field.type, of)
+    return lambda field: field_type(field, of)

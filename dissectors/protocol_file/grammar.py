@@ -100,7 +100,7 @@ def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> M
         tuple(
             Field(
                 field.name,
-                own_type(field.type, of) if number < len(head) else type_of(field.type),
+                own_type(field.type, of) if number < len(head) else type_of(field),
                 field.description or field.title,
                 generated=field.generated,
                 optional=field.optional,

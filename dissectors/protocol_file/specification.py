@@ -219,7 +219,9 @@ class ListType(_Type, frozen=True):
     """A list of `least` to `most` items; in text, with a separator between them.
 
     An empty separator is the usual one: a line end between lines of the message, else a comma. Of `nulls`, an
-    empty item is null. `noun` is a word for its items. `count` is the field before it that has their number.
+    empty item is null. `noun` is a word for its items. `count` is the field before it that has their number,
+    `until` the word after the last one. If it `is_cut`, its items have nothing between them, and `pattern`
+    must match the whole text.
     """
 
     item: FieldTypeSpec
@@ -229,6 +231,9 @@ class ListType(_Type, frozen=True):
     nulls: bool = False
     noun: str = ""
     count: str = ""
+    until: str = ""
+    is_cut: bool = False
+    pattern: str = ""
 
 
 class ObjectType(_Type, frozen=True):
@@ -305,7 +310,8 @@ class FieldSpec(msgspec.Struct, frozen=True):
     """A field of a message; `title` is its type as written in the file, and `description` its meaning.
 
     A `generated` value differs in every game, such as a token. An `optional` field may be absent.
-    `is_attribute` is true of an attribute of an XML element.
+    `is_attribute` is true of an attribute of an XML element. In text, `before` and `after` are fixed texts
+    around the value.
     """
 
     name: str
@@ -315,6 +321,8 @@ class FieldSpec(msgspec.Struct, frozen=True):
     generated: bool = False
     is_attribute: bool = False
     description: str = ""
+    before: str = ""
+    after: str = ""
 
 
 def parts_of(kind: FieldTypeSpec) -> Sequence[FieldTypeSpec]:

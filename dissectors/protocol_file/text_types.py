@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.fields import (
     Word,
     quoted,
 )
+from kiebitz.dissectors.grammar.inner_text import Cutter, FixedText, FixedWords
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.protocol_file.patterns import matcher
@@ -28,6 +29,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     BooleanType,
     ChoiceType,
     EitherType,
+    FieldSpec,
     FieldTypeSpec,
     Format,
     IdentifierType,
@@ -39,6 +41,9 @@ from kiebitz.dissectors.protocol_file.specification import (
 
 _NULL_VALUES = ("", -1, "-1")
 """Values that identify nothing."""
+
+_LONGEST_ITEM = 16
+"""Greatest number of characters of an item that is cut from a text."""
 
 BOOLEANS = {"true": True, "false": False}
 
@@ -76,13 +81,19 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
             return _word(spec, of)
         case IdentifierType(kind, inner):
             return with_identifier(text_type(inner, of), kind)
+        case ListType() if spec.count or spec.until:
+            return _counted_list(spec, of)
+        case ListType() if spec.is_cut or spec.pattern:
+            return _cut_list(spec, of)
         case ListType():
             is_spread = takes_tokens(spec, of) and (not is_part or spec.separator == "\n")
             return _list_text(spec, of, is_spread=is_spread)
         case ObjectType(fields, separator):
             if not fields:
                 return AnyText()
-            kinds = {each.name: text_type(each.type, of, is_part=True) for each in fields}
+            if any(isinstance(each.type, ListType) and each.type.count for each in fields):
+                return _spread_object(spec, of)
+            kinds = {each.name: field_type(each, of, is_part=True) for each in fields}
             if separator == "\n" and of.kind == "lines":
                 return ObjectText(kinds, Splitter("\n"), is_spread=True, title=" and ".join(kinds))
             tokenizer = tokenizer_of(separator.strip() or (" " if of.pads else ":"), of)
@@ -97,6 +108,42 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
         case AnyType() | EitherType() | BagType():
             # The last two belong to JSON.
             return AnyText()
+
+
+def field_type(field: FieldSpec, of: Format, *, is_part: bool = False) -> FieldType:
+    """Return the type of a field in a text format, with the fixed texts around it."""
+    kind = text_type(field.type, of, is_part=is_part)
+    *words, before = field.before.split(of.delimiter)
+    after, *more = field.after.split(of.delimiter)
+    if before or after:
+        kind = FixedText(before, kind, after)
+    return FixedWords(words, kind, more, Splitter(of.delimiter)) if words or more else kind
+
+
+def _counted_list(spec: ListType, of: Format) -> ListText:
+    """Return the type of a list whose items are tokens of the message, as many as another one says."""
+    item = spec.item
+    has_tokens = isinstance(item, ObjectType) and item.separator in ("", of.delimiter)
+    kind = _spread_object(item, of) if has_tokens else text_type(item, of, is_part=True)
+    return ListText(
+        kind, Splitter(of.delimiter), nulls=spec.nulls, is_spread=True, count=spec.count, until=spec.until
+    )
+
+
+def _spread_object(spec: FieldTypeSpec, of: Format) -> ObjectText:
+    assert isinstance(spec, ObjectType)
+    kinds = {each.name: field_type(each, of, is_part=True) for each in spec.fields}
+    return ObjectText(kinds, Splitter(of.delimiter), is_spread=True)
+
+
+def _cut_list(spec: ListType, of: Format) -> ListText:
+    """Return the type of a list whose items are cut from a text, or that has such lists as items."""
+    item = text_type(spec.item, of, is_part=True)
+    longest = max(map(len, item.words), default=_LONGEST_ITEM)
+    tokenizer = Cutter(item.accepts, longest) if spec.is_cut else Splitter(spec.separator)
+    if spec.pattern:
+        return PatternList(spec.pattern, item, tokenizer, least=spec.least, most=spec.most)
+    return ListText(item, tokenizer, least=spec.least, most=spec.most)
 
 
 def kept(spec: TextType) -> tuple[tuple[str, ...], Callable[[str], bool] | None]:
@@ -119,6 +166,8 @@ def _list_text(spec: ListType, of: Format, *, is_spread: bool) -> ListText:
 
 def takes_tokens(spec: ListType, of: Format) -> bool:
     """Return True if the items of a list are fields of the message: they have its delimiter between them."""
+    if spec.count or spec.until or spec.is_cut:
+        return False
     if of.kind == "lines":
         return spec.separator in ("", "\n")
     return of.kind in ("words", "delimited") and (spec.separator or ",") == of.delimiter and not of.pads
@@ -192,6 +241,23 @@ def with_identifier(kind: FieldType, name: str) -> FieldType:
 def matches_names(matches: Callable[[str], bool]) -> bool:
     """Return True if a pattern matches any word, so that its values may be personal."""
     return any(map(matches, (UNKNOWN_WORD, UNKNOWN_WORD.lower(), UNKNOWN_WORD.upper(), "Jo")))
+
+
+class PatternList(ListText):
+    """A list of items in a text that matches a regular expression."""
+
+    def __init__(
+        self, pattern: str, item: FieldType, tokenizer: Tokenizer, *, least: int, most: int | None
+    ) -> None:
+        super().__init__(item, tokenizer, least=least, most=most)
+        self._pattern = PatternText(pattern)
+        self.title = self._pattern.title
+
+    def decode(self, text: str) -> Any:
+        return super().decode(self._pattern.decode(text))
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return self._pattern.wire_type()
 
 
 class PatternText(Text):

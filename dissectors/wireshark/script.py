@@ -105,6 +105,9 @@ class _Generator:
             for path, type_ in paths_of(kind, field.name):
                 self._paths.setdefault(path, []).append(type_)
             fields.append({"name": field.name, "type": kind, "optional": field.optional or None})
+            if kind["kind"] == "rest":
+                # Nothing is known of what follows.
+                break
         return {"name": row.name, "fields": fields, **self._dissector.codec.wire_row(row)}
 
     def _names(self) -> dict[str, Any]:

@@ -246,6 +246,56 @@ COUNTED_FRAMES: list[tuple[Direction, bytes]] = [
 ]
 
 
+WORDS_IN_ORDER = """
+protocol = "ordered"
+framing = "lines"
+format = "words"
+
+[types]
+state = "WAITING|RUNNING"
+square = "-=null|w|b"
+card = "/(10|[2-9JQKA])[CDHS]/"
+
+[messages]
+END = "s*: winner=player n=integer scores=[{name=player score=integer}]*n"
+LIST = "s: n=integer rooms=[{id=integer name=text state}]*n m=integer waiting=[player]*m note?=text"
+DEALT = "s: n=integer hands=[{name=player k=integer cards=[card]*k}]*n"
+UPTO = "s: names=[player]..'STOP' n=integer"
+BOARD = "s: board=/[-wb]{4}/ as [square]"
+HAND = "s: cards=/.*/ as [card]"
+FEN = 's: rows=/[1-8kqpKQP\\/]+/ as [[/[1-8a-zA-Z]/]/]'
+OVER = 's: winner="Player "player loser="("player")" at="<"[integer,]">"'
+"""
+"""A protocol of words with lists and values that only the message shows the ends of."""
+
+WORDS_READ: dict[bytes, dict[str, Any]] = {
+    b"END bob 2 ann 3 bob 5\n": {
+        "winner": "bob",
+        "n": 2,
+        "scores": [{"name": "ann", "score": 3}, {"name": "bob", "score": 5}],
+    },
+    b"END bob 0\n": {"winner": "bob", "n": 0, "scores": []},
+    b"LIST 1 7 r1 RUNNING 2 ann bob hi\n": {
+        "n": 1,
+        "rooms": [{"id": 7, "name": "r1", "state": "RUNNING"}],
+        "m": 2,
+        "waiting": ["ann", "bob"],
+        "note": "hi",
+    },
+    b"LIST 0 0\n": {"n": 0, "rooms": [], "m": 0, "waiting": []},
+    b"DEALT 2 ann 2 10H KS bob 0\n": {
+        "n": 2,
+        "hands": [{"name": "ann", "k": 2, "cards": ["10H", "KS"]}, {"name": "bob", "k": 0, "cards": []}],
+    },
+    b"UPTO ann bob STOP 3\n": {"names": ["ann", "bob"], "n": 3},
+    b"BOARD -wb-\n": {"board": [None, "w", "b", None]},
+    b"HAND 2C10HQS\n": {"cards": ["2C", "10H", "QS"]},
+    b"FEN kq/8/PPP5\n": {"rows": [["k", "q"], ["8"], ["P", "P", "P", "5"]]},
+    b"OVER Player bob (ann) <3,0>\n": {"winner": "bob", "loser": "ann", "at": [3, 0]},
+}
+"""Frame of that protocol -> its fields."""
+
+
 def messages(of: str) -> list[tuple[str, Direction, dict[str, Any]]]:
     """Return the messages that a format can write."""
     return BINARY_MESSAGES if of in BINARY else TEXT_MESSAGES

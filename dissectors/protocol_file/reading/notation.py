@@ -75,6 +75,9 @@ _DIRECTION = re.compile(r"\s*([^\s:*~]*)([*~]*)\s*:")
 _FIELD_NAME = re.compile(r"'([^']*)'|([^\s=?!<>{}\[\]|'\"]+)")
 _LIMIT = r"-?\d{1,15}(?:\.\d{1,15})?"
 _RANGE = re.compile(rf"({_LIMIT})?\.\.({_LIMIT})?(?![\w.])")
+_UNTIL = re.compile(r"\.\.'([^'\s]+)'")
+_FIXED = re.compile(r'"([^"]*)"')
+_AS = re.compile(r"\s+as\s+(?=\[)")
 _COUNT = re.compile(r"(\d{1,4})?(\.\.)?(\d{1,4})?(?![\w.])")
 _COUNTED = re.compile(r"\*(\w+)")
 _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
@@ -292,12 +295,22 @@ class Parser:
             )
         self._at += 1 + optional
         start = self._at
+        before = self._fixed()
         kind = self.type(depth)
+        after = self._fixed()
         title = self._text[start : self._at].strip()
         generated = self._text.startswith("!", self._at)
         self._at += generated
         description = self._descriptions.get(name, "")
-        return FieldSpec(name, kind, title, optional, generated, is_attribute, description)
+        return FieldSpec(name, kind, title, optional, generated, is_attribute, description, before, after)
+
+    def _fixed(self) -> str:
+        """Parse a fixed text, if there is any."""
+        found = _FIXED.match(self._text, self._at)
+        if found is None:
+            return ""
+        self._at = found.end()
+        return found[1]
 
     def header(self) -> tuple[HeaderPart, ...]:
         """Parse the parts of a header: fields, and constants such as `'0x4d58'`."""
@@ -359,7 +372,7 @@ class Parser:
             case "{":
                 return self._object(depth)
             case "/":
-                return self._pattern()
+                return self._pattern(depth)
         found = _RANGE.match(self._text, self._at)
         if found is not None and (found[1] or found[2]):
             return self._range(found)
@@ -385,6 +398,9 @@ class Parser:
         if (found := _COUNTED.match(self._text, self._at)) is not None:
             self._at = found.end()
             return ListType(item, separator, nulls=nulls, count=found[1])
+        if (found := _UNTIL.match(self._text, self._at)) is not None:
+            self._at = found.end()
+            return ListType(item, separator, nulls=nulls, until=found[1])
         return ListType(item, separator, *self._count_of_items(), nulls=nulls)
 
     def _count_of_items(self) -> tuple[int, int | None]:
@@ -430,7 +446,7 @@ class Parser:
         self._at = end + 1
         return separator
 
-    def _pattern(self) -> FieldTypeSpec:
+    def _pattern(self, depth: int) -> FieldTypeSpec:
         found = _PATTERN.match(self._text, self._at)
         if found is None:
             raise Mistake('a regular expression ends with "/"', self._at, len(self._text))
@@ -440,7 +456,12 @@ class Parser:
         except (ValueError, RecursionError) as error:
             raise Mistake(str(error) or "nested too deeply", found.start(), found.end()) from None
         self._at = found.end()
-        return TextType(pattern)
+        if (found := _AS.match(self._text, self._at)) is None:
+            return TextType(pattern)
+        self._at = found.end()
+        items = self._list(depth)
+        assert isinstance(items, ListType)
+        return cut(items, pattern)
 
     def _range(self, found: re.Match[str]) -> NumberType:
         low, high = (
@@ -562,6 +583,12 @@ class Parser:
         if self._at >= len(self._text):
             return Mistake(f"it ends too early: expected {expected}", self._at, self._at + 1)
         return Mistake(f"expected {expected}", self._at, self._at + 1)
+
+
+def cut(kind: ListType, pattern: str = "") -> ListType:
+    """Return a list without anything between the items, as its items are, if no separators are given."""
+    item = cut(kind.item) if isinstance(kind.item, ListType) else kind.item
+    return msgspec.structs.replace(kind, item=item, is_cut=not kind.separator, pattern=pattern)
 
 
 def _constant(found: re.Match[str]) -> bytes:

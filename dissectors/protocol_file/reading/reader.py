@@ -24,7 +24,6 @@ from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.expressions import WHO
 from kiebitz.dissectors.protocol_file.patterns import one_budget
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.binary_rows import problems_of
 from kiebitz.dissectors.protocol_file.reading.dead_ends import DeadEnds
 from kiebitz.dissectors.protocol_file.reading.document import (
     PROTOCOL_NAME,
@@ -43,6 +42,7 @@ from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.packet_rows import PacketRows
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
 from kiebitz.dissectors.protocol_file.reading.probe_sections import ProbeSections
+from kiebitz.dissectors.protocol_file.reading.row_checks import problems_of
 from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
 from kiebitz.dissectors.protocol_file.reading.statistics_section import StatisticsSection
@@ -639,8 +639,10 @@ def _takes_all(kind: FieldTypeSpec, format: Format) -> bool:
         case TextType(_, rest):
             return rest
         case ListType():
+            if kind.count or kind.until:
+                return False
             if format.kind == "struct":
-                return not (kind.count or kind.most)
+                return not kind.most
             return kind.most is None and takes_tokens(kind, format)
         case BinaryType(("text" | "bytes"), None):
             return format.kind == "struct"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from random import Random
 from typing import Any
 
+from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BagType,
@@ -17,6 +19,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     EitherType,
     FieldSpec,
     FieldTypeSpec,
+    Format,
     FormatKind,
     IdentifierType,
     ListType,
@@ -25,7 +28,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     ObjectType,
     TextType,
 )
-from kiebitz.dissectors.protocol_file.text_types import integer_limits
+from kiebitz.dissectors.protocol_file.text_types import integer_limits, text_type
 
 _PLAYERS = ("ann", "bob", "eve", "zoe")
 _WORDS = ("alpha", "beta", "gamma", "delta")
@@ -91,6 +94,10 @@ def value_of(kind: FieldTypeSpec, format: FormatKind, random: Random) -> Any:
         case IdentifierType(_, of):
             return value_of(of, format, random)
         case ListType(item, _, least, most):
+            if kind.pattern:
+                # Its own pattern may be less precise than that of its items.
+                with suppress(Mismatch):
+                    return text_type(kind, Format(kind=format)).decode(_text_like(kind.pattern, random))
             largest = min(max(least, 3), most or 3)
             count = random.randint(max(least, 1), max(least, largest))
             return [value_of(item, format, random) for _ in range(count)]

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import pytest
-from file_formats import COUNTED, COUNTED_FRAMES, PAIRS, USUAL, frames, messages, protocol, values_of
+from file_formats import (
+    COUNTED,
+    COUNTED_FRAMES,
+    PAIRS,
+    USUAL,
+    WORDS_IN_ORDER,
+    WORDS_READ,
+    frames,
+    messages,
+    protocol,
+    values_of,
+)
 from strength import a_few, times
 
 from kiebitz.dissectors.dissector import Dissector
@@ -38,6 +50,56 @@ def test_properties_of_all_protocols(check: Check, framing: str, of: str) -> Non
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_messages_that_end_with_their_fields(check: Check) -> None:
     check(counted(), [frame for _, frame in COUNTED_FRAMES], times(60, quick=2))
+
+
+@cache
+def ordered() -> Dissector:
+    return dissector_from(read_specification(WORDS_IN_ORDER))
+
+
+@pytest.mark.full(but=1)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_properties_of_words_with_counted_lists(check: Check) -> None:
+    check(ordered(), [*WORDS_READ], times(60, quick=2))
+
+
+def test_words_are_read_as_the_message_counts_them() -> None:
+    codec = ordered().codec
+    for frame, fields in WORDS_READ.items():
+        decoded = codec.decode(frame, "s2c")
+        assert (decoded.fields, decoded.valid, decoded.violations) == (fields, True, ()), frame
+        assert decoded.row is not None
+        assert codec.encode(decoded.row.name, "s2c", fields) == frame
+        for name, value in fields.items():
+            # Each field can be changed alone, or is refused as one that the others contradict.
+            other = {**fields, name: value[:-1] if isinstance(value, list) else value}
+            with suppress(ValueError):
+                changed = codec.patch(frame, decoded.row, fields, other)
+                again = codec.decode(changed, "s2c")
+                assert again.fields == other or not again.valid
+
+
+@pytest.mark.parametrize(
+    ("frame", "problem", "place"),
+    [
+        (b"END bob 3 ann 3 bob 5\n", "scores has fewer items than its number says", (21, 0)),
+        (b"END bob 999999999 ann 3\n", "scores has fewer items than its number says", (23, 0)),
+        (b"END bob 1 ann 3 bob 5\n", "END has 3 fields", (15, 6)),
+        (b"END bob 2 ann x bob 5\n", 'scores: "x" is not a whole number', (14, 1)),
+        (b"LIST 1 7 r1 OPEN 0\n", 'rooms: "OPEN" is not known here', (12, 4)),
+        (b"DEALT 1 ann 2 10H\n", "cards has fewer items than its number says", (17, 0)),
+        (b"UPTO ann bob 3\n", "there is no STOP after the last of these", (14, 0)),
+        (b"BOARD -wbx\n", '"-wbx" has another form', (6, 4)),
+        (b"HAND 2C10HQX\n", '"Q" has another form', (10, 1)),
+        (b"OVER Player bob ann <3>\n", '"ann" has another form', (16, 3)),
+        (b"OVER Pl bob (ann) <3>\n", '"Pl" is not Player', (5, 2)),
+        (b"OVER Player bob (ann) <3,x>\n", '"x" is not a whole number', (25, 1)),
+    ],
+)
+def test_words_that_contradict_their_numbers(frame: bytes, problem: str, place: tuple[int, int]) -> None:
+    (violation,) = ordered().codec.decode(frame, "s2c").violations
+    assert problem in violation.text
+    assert (violation.offset, violation.length) == place
 
 
 def test_messages_end_where_their_fields_do() -> None:

@@ -317,11 +317,29 @@ MISTAKES = {
         "x",
         "no number m is before the list",
     ),
-    "count in words": (
-        '[messages]\nA = "c: n=integer x=[text]*n"\n',
-        "2:19",
-        "x",
-        'belongs to format = "struct"',
+    "count in JSON": (
+        'format = "json"\n[messages]\nA = "s: n=integer xs=[integer]*n"\n',
+        "3:19",
+        "xs",
+        'belongs to format = "struct", "words" or "delimited"',
+    ),
+    "count before its list": (
+        '[messages]\nA = "s: xs=[integer]*n n=integer"\n',
+        "2:9",
+        "xs",
+        "no number n is before the list",
+    ),
+    "fixed text in JSON": (
+        'format = "json"\n[messages]\nA = \'s: who="("player\'\n',
+        "3:9",
+        "who",
+        'fixed text belongs to format = "words" or "delimited", not to json',
+    ),
+    "cut text in JSON": (
+        'format = "json"\n[messages]\nA = "s: xs=/a*/ as [text]"\n',
+        "3:9",
+        "xs",
+        "values without anything between them belong to text, not to json",
     ),
     "foreign header": (
         'header = "length=u8"',

@@ -1,4 +1,4 @@
-"""Checks of rows of binary messages: counted lists, and fields that show where the message ends."""
+"""Checks of rows: counted lists, ends of binary messages, and what only text has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from kiebitz.dissectors.protocol_file.specification import (
     ListType,
     NumberType,
     ObjectType,
+    TextType,
+    parts_of,
 )
+
+_HAS_TOKENS = ("words", "delimited")
+"""Formats whose fields are tokens of the message."""
 
 
 def problems_of(
@@ -23,7 +28,9 @@ def problems_of(
 ) -> Iterator[tuple[FieldSpec, str]]:
     """Yield fields of a row and what is wrong with them; some of them take all that remains."""
     for number, field in enumerate(fields):
-        problem = _problem_of_count(field, fields[:number], format)
+        problem = _problem_of_count(field, fields[:number], format) or next(
+            _problems_of_text(field, format, is_part=False), None
+        )
         is_open = format.kind == "struct" and framing.kind in ("fields", "size")
         if problem is None and is_open and takes_all[number]:
             problem = f"nothing shows where {field.name} ends: use text8, text:20 or [item]*n"
@@ -46,8 +53,8 @@ def _problem_of_count(field: FieldSpec, before: Sequence[FieldSpec], format: For
             return inner_problem
     if not kind.count:
         return None
-    if format.kind != "struct":
-        return f'[…]*{kind.count} belongs to format = "struct"'
+    if format.kind not in (*_HAS_TOKENS, "struct") or format.pads:
+        return f'[…]*{kind.count} belongs to format = "struct", "words" or "delimited"'
     numbers = [each.name for each in before if _is_number(each.type)]
     if kind.count not in numbers:
         return f"no number {kind.count} is before the list{near(kind.count, numbers)}"
@@ -56,3 +63,31 @@ def _problem_of_count(field: FieldSpec, before: Sequence[FieldSpec], format: For
 
 def _is_number(kind: FieldTypeSpec) -> bool:
     return isinstance(kind, NumberType) or (isinstance(kind, BinaryType) and kind.kind in notation.INTEGERS)
+
+
+def _problems_of_text(field: FieldSpec, format: Format, is_part: bool) -> Iterator[str]:
+    """Yield what is wrong with a field of a message, or with one inside it."""
+    has_tokens = format.kind in _HAS_TOKENS and not format.pads
+    fixed = field.before + field.after
+    if fixed and format.kind not in (*_HAS_TOKENS, "pairs"):
+        yield f'fixed text belongs to format = "words" or "delimited", not to {format.kind}'
+    elif fixed and isinstance(field.type, TextType) and field.type.rest:
+        yield "fixed text is around a value that ends before the message does"
+    elif format.delimiter in fixed and (is_part or not has_tokens):
+        yield "a fixed text with the delimiter in it belongs to a field of the message"
+    yield from _problems_of_type(field.type, format, is_part or not has_tokens)
+
+
+def _problems_of_type(kind: FieldTypeSpec, format: Format, is_part: bool) -> Iterator[str]:
+    if isinstance(kind, ListType):
+        if kind.until and is_part:
+            yield f"a list up to {kind.until} belongs to a field of a message of words"
+        if (kind.is_cut or kind.pattern) and format.kind not in (*_HAS_TOKENS, "pairs", "lines"):
+            yield f"values without anything between them belong to text, not to {format.kind}"
+        is_part = is_part or not (kind.count or kind.until)
+    if isinstance(kind, ObjectType):
+        for each in kind.fields:
+            yield from _problems_of_text(each, format, is_part=is_part)
+    else:
+        for part in parts_of(kind):
+            yield from _problems_of_type(part, format, is_part)

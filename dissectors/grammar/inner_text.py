@@ -1,0 +1,116 @@
+"""Values in a text that has no separator for them: in a fixed text, or next to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch
+from kiebitz.dissectors.grammar.fields import ALL_THAT_FOLLOWS, PartsText, Text, quoted, written
+from kiebitz.dissectors.grammar.invalid_values import Wrong
+from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.tokens import Token, Tokenizer
+
+
+class FixedText(FieldType):
+    """A value with a fixed text before and after it."""
+
+    def __init__(self, before: str, kind: FieldType, after: str) -> None:
+        self.kind, self.before, self.after = kind, before, after
+        self.parts = (kind,)
+        self.title = f"{before}{kind.title}{after}"
+
+    def decode(self, text: str) -> Any:
+        start, end = len(self.before), len(text) - len(self.after)
+        if end < start or not (text.startswith(self.before) and text.endswith(self.after)):
+            raise Mismatch(0, len(text), f"{quoted(text)} has another form", self.title)
+        try:
+            return self.kind.decode(text[start:end])
+        except Mismatch as error:
+            stop = end if error.end == WHOLE_REST else start + error.end
+            raise Mismatch(start + error.start, stop, error.problem, error.expected, error.code) from None
+
+    def encode(self, value: Any) -> str:
+        return f"{self.before}{self.kind.encode(value)}{self.after}"
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        return change(self.kind, value)
+
+    def wrong_values(self) -> Iterator[Wrong]:
+        for wrong in self.kind.wrong_values():
+            yield wrong._replace(text=partial(self._around, wrong))
+
+    def _around(self, wrong: Wrong, value: Any) -> str:
+        return f"{self.before}{wrong.of(value)}{self.after}"
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {"kind": "text", "limit": "the value in its fixed text is not checked"}
+
+
+class FixedWords(PartsText):
+    """A value with fixed words before and after it, which are tokens of the message, as the value is."""
+
+    def __init__(
+        self, before: Sequence[str], kind: FieldType, after: Sequence[str], tokenizer: Tokenizer
+    ) -> None:
+        super().__init__(tokenizer, is_spread=True)
+        self.kind, self._before, self._after = kind, [*before], [*after]
+        self.parts = (kind,)
+        count = len(before) + 1 + len(after)
+        self.width = count, count
+        self.title = tokenizer.separator.join([*before, kind.title, *after])
+
+    def part_at(self, number: int) -> tuple[Path, FieldType] | None:
+        return (), self.kind if number == len(self._before) else Text()
+
+    def decode_tokens(self, texts: Sequence[str]) -> Any:
+        first = len(self._before)
+        for number, text in enumerate(texts):
+            word = text if number == first else [*self._before, "", *self._after][number]
+            if text != word:
+                raise Mismatch(0, len(text), f"{quoted(text)} is not {word}", self.title, token=number)
+        try:
+            return self.kind.decode(texts[first])
+        except Mismatch as error:
+            raise error.moved(first) from None
+
+    def encode_tokens(self, value: Any, pad: str = "") -> list[str]:
+        return [*self._before, written(self.kind, value, pad), *self._after]
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        return change(self.kind, value)
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return ALL_THAT_FOLLOWS
+
+
+class Cutter(Tokenizer):
+    """Tokens without anything between them: each is the longest text that an item's type accepts.
+
+    It has at most `most` characters; a character that no item begins with is a token, too.
+    """
+
+    separator = ""
+
+    def __init__(self, accepts: Callable[[str], bool], most: int) -> None:
+        self._accepts, self._most = accepts, most
+
+    def texts(self, text: str) -> list[str]:
+        return [token.text for token in self.tokens(text)]
+
+    def tokens(self, text: str) -> list[Token]:
+        found: list[Token] = []
+        at = 0
+        while at < len(text):
+            sizes = range(min(self._most, len(text) - at), 1, -1)
+            end = at + next((size for size in sizes if self._accepts(text[at : at + size])), 1)
+            found.append(Token(text[at:end], at, end))
+            at = end
+        return found
+
+    def quoted(self, text: str, pad: str = "") -> str:
+        return text
+
+    def wire(self) -> Mapping[str, Any]:
+        return {"separator": ""}
