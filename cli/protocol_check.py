@@ -17,12 +17,12 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction, Severity
-from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
+from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from, parts_of
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import Reading, read
 from kiebitz.dissectors.protocol_file.reading.source import listed
 from kiebitz.dissectors.protocol_file.reading.trial import Trial
-from kiebitz.dissectors.protocol_file.specification import MessageSpec
+from kiebitz.dissectors.protocol_file.specification import MessageSpec, Specification
 from kiebitz.dissectors.registry import installed, remove_files
 from kiebitz.services.evidence.excerpt import printable_bytes
 from kiebitz.services.importing.packets import open_capture_in_memory
@@ -44,15 +44,17 @@ def check_protocol_file(path: str, captures: Sequence[str]) -> int:
 
     The protocol file is registered for the current command. Raises KiebitzError.
     """
-    text = read_protocol_file(path)
+    text = read_protocol_file(path, may_be_standard_input=True)
     try:
-        reading = read(text, path)
+        reading = read(text, path, lambda protocol: parts_of(installed().dissectors.get(protocol)))
     except ProtocolFileError as error:
         for mistake in error.all:
             _show(path, mistake, "error")
         show_line(f"{path}: {counted(len(error.all), 'error')}")
         return FAILED
     specification = reading.specification
+    if specification.table is not None:
+        return _show_packaged(path, reading, captures)
     dissector = dissector_from(specification)
     trial = Trial(reading, dissector, installed().dissectors.values())
     coverage = Coverage(specification.protocol)
@@ -71,17 +73,36 @@ def check_protocol_file(path: str, captures: Sequence[str]) -> int:
     failed = _show_properties(trial)
     if captures:
         _show_coverage(coverage, captures, specification.protocol)
+    _show_content(path, specification, failed, len(remarks))
+    if failed or (captures and not coverage.messages):
+        return FAILED
+    return VIOLATIONS if coverage.failures else OK
+
+
+def _show_packaged(path: str, reading: Reading, captures: Sequence[str]) -> int:
+    """Show the content of a file that is a copy of an installed package's one."""
+    specification = reading.specification
+    if captures:
+        problem = (
+            f"{path} is a copy of the file of the installed {specification.protocol}, which reads captures"
+        )
+        raise click.UsageError(f"{problem}: kiebitz check {captures[0]}")
+    for remark in sorted(reading.remarks, key=lambda remark: remark.place):
+        _show(path, remark, "warning")
+    show_line(f"the types in Python and the game are those of the installed {specification.protocol}")
+    _show_content(path, specification, 0, len(reading.remarks))
+    return OK
+
+
+def _show_content(path: str, specification: Specification, errors: int, warnings: int) -> None:
     parts = {
         "message": len({row.name for row in specification.messages}),
         "event": len(specification.events),
         "rule": len(specification.rules),
     }
     content = ", ".join(_counted(count, title) for title, count in parts.items())
-    found = f"{_counted(failed, 'error')}, {_counted(len(remarks), 'warning')}"
+    found = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
     show_line(f"{path}: {specification.protocol} has {content}: {found}")
-    if failed or (captures and not coverage.messages):
-        return FAILED
-    return VIOLATIONS if coverage.failures else OK
 
 
 def _without_case(reading: Reading, dissector: Dissector) -> Iterator[Mistake]:

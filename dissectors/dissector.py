@@ -74,17 +74,17 @@ class Dissector:
         self.identity = identity or Identity(grammar)
         self.encapsulation = encapsulation
         self._make_conformance = conformance
-        self._package = package
+        self.package = package
 
     @cached_property
     def conformance(self) -> Conformance:
         """Expected reactions, bots and timeouts."""
         # Most commands do without.
-        if self._package and self._make_conformance is None:
+        if self.package and self._make_conformance is None:
             from kiebitz.dissectors.protocol_file.conformance import packaged_conformance
 
             messages = dict.fromkeys(row.name for row in self.grammar.rows)
-            return packaged_conformance(self._package, messages)
+            return packaged_conformance(self.package, messages)
         from kiebitz.dissectors.conformance.conformance import Conformance
 
         return (self._make_conformance or Conformance)()

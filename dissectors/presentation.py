@@ -20,12 +20,12 @@ from kiebitz.dissectors.grammar.sentences import (
     places,
     value_at,
 )
-from kiebitz.dissectors.grammar.table_file import table_document
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.queries import Query
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.game.view import Scene, View
+    from kiebitz.dissectors.protocol_file.specification import Specification
     from kiebitz.dissectors.statistics import Statistic
 
 _MAX_GLOSS_LENGTH = 60
@@ -50,28 +50,30 @@ class Presentation:
         self._package = package
 
     @cached_property
-    def _file(self) -> Mapping[str, Any]:
-        return table_document(self._package)[0] if self._package else {}
+    def _file(self) -> Specification | None:
+        if not self._package:
+            return None
+        # Most commands do without.
+        from kiebitz.dissectors.protocol_file.packaged import packaged_file
+
+        return packaged_file(self._package).whole
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Statistics for `kiebitz stats`, in addition to those of `scores` and turns."""
-        written = self._file.get("statistics")
-        if not written:
+        if self._file is None:
             return ()
-        # Most commands do without.
         from kiebitz.dissectors.protocol_file.game.statistics import compiled_statistic
-        from kiebitz.dissectors.protocol_file.reading.statistics_section import statistics_from
 
         return tuple(
             compiled_statistic(spec, self._grammar.events, self.display_name, self._package)
-            for spec in statistics_from(written)
+            for spec in self._file.statistics
         )
 
     @property
     def queries(self) -> tuple[Query, ...]:
         """Questions in SQL for `kiebitz export -T datasette`."""
-        return tuple(Query(name, **about) for name, about in self._file.get("queries", {}).items())
+        return () if self._file is None else self._file.queries
 
     def scores(self, state: State) -> dict[str, int]:
         """Return the players' scores in a state by name, if both are known."""
@@ -79,7 +81,7 @@ class Presentation:
 
     def view(self, scene: Scene) -> View | None:
         """Return the view of the table for pictures; None to show the state itself."""
-        name = self._file.get("python", {}).get("view")
+        name = None if self._file is None else self._file.view
         return None if name is None else python_part(name, self._package)(scene)
 
     def display_name(self, actor: str, state: State) -> str:

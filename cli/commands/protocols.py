@@ -100,8 +100,8 @@ def protocols(
     -T lua writes a dissector for Wireshark and tshark, generated from the grammar. What it cannot check, or
     shows under another name, is listed on standard error.
 
-    -T toml writes the protocol's file. The file of one of Kiebitz's own protocols has its messages, kinds of
-    events and rules. Types of fields and the game are in Python, so -P does not take it.
+    -T toml writes the protocol's file. Of Kiebitz's own protocols, the game and some types are in Python, so
+    -P does not take their files, and --check looks these parts up in the installed protocol.
 
     \b
     Example:
@@ -111,7 +111,7 @@ def protocols(
       kiebitz protocols --new uno.toml
       kiebitz protocols --check uno.toml monday.pcap
       kiebitz protocols maexchen -T lua -o maexchen.lua
-      kiebitz protocols maexchen -T toml
+      kiebitz protocols maexchen -T toml | kiebitz protocols --check -
     """
     if (form is not None or output is not None) and (form is None or len(names) != 1 or checked or created):
         raise click.UsageError(

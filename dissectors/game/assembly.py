@@ -1,37 +1,15 @@
-"""Assembly of a dissector from the TOML file of its package, which names its parts in Python."""
+"""Parts in Python that the TOML file of a package names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pkgutil import resolve_name
-from typing import Any, TypedDict
+from typing import Any
 
 from kiebitz.dissectors.game.table import GameTable
-from kiebitz.dissectors.grammar.table_file import table_document
-from kiebitz.dissectors.model import Findings, Ids, TableInfo, Transport
+from kiebitz.dissectors.model import Findings, Ids, TableInfo
 
 MakeTable = Callable[[TableInfo, Ids, Findings], GameTable]
-
-
-class Assembly(TypedDict):
-    """The arguments of `Dissector` that the file of a built-in protocol has."""
-
-    transport: Transport
-    default_ports: Sequence[int]
-    table: MakeTable
-    package: str
-
-
-def assembly_of(package: str) -> Assembly:
-    """Return what the file of a built-in protocol's package says of its dissector."""
-    document, _ = table_document(package)
-    ports = document.get("port", ())
-    return Assembly(
-        transport=document.get("transport", "tcp"),
-        default_ports=[ports] if isinstance(ports, int) else ports,
-        table=python_part(document["python"]["table"], package),
-        package=package,
-    )
 
 
 def is_part_of(reference: str, package: str) -> bool:

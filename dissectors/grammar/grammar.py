@@ -282,6 +282,7 @@ class Grammar:
         transport_rows: Message types of what carries the protocol's messages, which are none of its own.
         table_file: Path of the TOML file with its tables, if it has one.
         lenient: Deviations that real readers accept.
+        python_types: Types of fields in Python, by their names in the TOML file.
     """
 
     def __init__(
@@ -302,7 +303,9 @@ class Grammar:
         transport_rows: Iterable[MessageType] = (),
         table_file: str | None = None,
         lenient: Lenient | None = None,
+        python_types: Mapping[str, FieldType] = MappingProxyType({}),
     ) -> None:
+        self.python_types = python_types
         self.table_file = table_file
         self.lenient = lenient or Lenient()
         self.foreign = foreign

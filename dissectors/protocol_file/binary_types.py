@@ -35,6 +35,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     ListType,
     NumberType,
     ObjectType,
+    PythonType,
     TextType,
 )
 from kiebitz.dissectors.protocol_file.text_types import (
@@ -113,8 +114,8 @@ def binary_type(spec: FieldTypeSpec, of: Format) -> Binary:
             return _binary_choice(spec.plain, of)
         case TextType(pattern, rest):
             return BinaryText(None if rest else "u16", of, pattern=pattern)
-        case AnyType() | EitherType() | BagType():
-            # The last two belong to JSON.
+        case AnyType() | EitherType() | BagType() | PythonType():
+            # Alternatives and bags belong to JSON.
             return BinaryBytes(None, of)
         case IdentifierType(kind, inner):
             value = binary_type(inner, of)

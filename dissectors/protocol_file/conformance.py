@@ -9,15 +9,13 @@ from typing import Any
 from kiebitz.dissectors.conformance.conformance import Conformance
 from kiebitz.dissectors.conformance.expectations import Expectations, Spelling
 from kiebitz.dissectors.game.assembly import python_part
-from kiebitz.dissectors.grammar.table_file import table_document
-from kiebitz.dissectors.protocol_file.reading.probe_sections import probe_from
+from kiebitz.dissectors.protocol_file.packaged import packaged_file
 from kiebitz.dissectors.protocol_file.specification import ProbeSpec
 
 
 def packaged_conformance(package: str, messages: Iterable[str]) -> Conformance:
     """Return the conformance part in the file of a built-in protocol with these messages."""
-    document, _ = table_document(package)
-    return conformance_of(probe_from(document), messages, package)
+    return conformance_of(packaged_file(package).whole.probe, messages, package)
 
 
 def conformance_of(probe: ProbeSpec, messages: Iterable[str], package: str = "") -> Conformance:

@@ -18,8 +18,9 @@ from kiebitz.dissectors.protocol_file.game.plan import Plan
 from kiebitz.dissectors.protocol_file.game.presentation import FilePresentation
 from kiebitz.dissectors.protocol_file.game.table import FileTable
 from kiebitz.dissectors.protocol_file.grammar import grammar_of
+from kiebitz.dissectors.protocol_file.packaged import packaged_file
 from kiebitz.dissectors.protocol_file.patterns import one_budget
-from kiebitz.dissectors.protocol_file.reading.reader import read
+from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 
@@ -35,7 +36,6 @@ class FileDissector(Dissector):
 
     def __init__(self, specification: Specification, package: str = "") -> None:
         self.specification = specification
-        self._package = package
         plan = Plan(specification)
         grammar = grammar_of(specification, plan)
         identity = specification.identity
@@ -65,6 +65,7 @@ class FileDissector(Dissector):
                 sees_own_dissection=True,
             ),
             conformance=self._conformance,
+            package=package,
         )
 
     def _conformance(self) -> Conformance:
@@ -72,7 +73,7 @@ class FileDissector(Dissector):
         from kiebitz.dissectors.protocol_file.conformance import conformance_of
 
         names = dict.fromkeys(message.name for message in self.specification.messages)
-        return conformance_of(self.specification.probe, names, self._package)
+        return conformance_of(self.specification.probe, names, self.package)
 
 
 def dissector_from(specification: Specification) -> FileDissector:
@@ -89,4 +90,16 @@ def packaged_protocol(package: str, file: str) -> FileDissector:
     """
     text = resources.files(package).joinpath(file).read_text("utf-8")
     with one_budget():
-        return FileDissector(read(text, file, package).specification, package)
+        return FileDissector(read(text, file, lambda protocol: PythonParts(package)).specification, package)
+
+
+def parts_of(dissector: Dissector | None) -> PythonParts | None:
+    """Return the parts in Python that a copy of a package's file may name, None for nothing."""
+    if dissector is None or not dissector.package:
+        return None
+    if isinstance(dissector, FileDissector):
+        found = dissector.specification
+    else:
+        found = packaged_file(dissector.package).specification
+    named = {"table": found.table or "", "view": found.view or ""}
+    return PythonParts(dissector.package, dissector.grammar.python_types, named)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, cast
 
@@ -12,19 +11,19 @@ from kiebitz.dissectors.filters.syntax import Lookup
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import (
     EventKind,
-    Field,
     Grammar,
     MessageType,
     Rule,
 )
-from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.binary_types import binary_type
 from kiebitz.dissectors.protocol_file.composed import expressions_in
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
-from kiebitz.dissectors.protocol_file.field_types import MakeType, types_of
+from kiebitz.dissectors.protocol_file.field_types import types_of
 from kiebitz.dissectors.protocol_file.game.plan import ROOMS, EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in
+from kiebitz.dissectors.protocol_file.json_types import json_row
+from kiebitz.dissectors.protocol_file.rows import MakeType, fields_of, plain_row
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     MessageSpec,
@@ -48,7 +47,7 @@ def grammar_of(specification: Specification, plan: Plan | None = None) -> Gramma
         specification.title,
         rows=rows_of(specification),
         events=_event_kinds(plan),
-        rules=[_rule(rule, plan) for rule in specification.rules],
+        rules=[rule.row or _rule(rule, plan) for rule in specification.rules],
         foreign=any(row.summary for row in specification.messages),
         data_identifiers=kinds,
         state_identifiers=dict(_state_kinds(specification, kinds))
@@ -84,37 +83,14 @@ def _more_words(specification: Specification) -> Iterator[str]:
 
 
 def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> MessageType:
-    make: Callable[..., MessageType] = MessageType
-    head, of = specification.framing.fields, specification.format_of(row.direction)
+    head, of = len(specification.framing.fields), specification.format_of(row.direction)
     own_type = text_type if specification.framing.before else binary_type
-    if head:
-        # The codec has rows of its own for what follows the header.
-        pass
-    elif of.kind == "json":
-        make = partial(JsonRow, form=row.form, beside=row.beside, sizes=row.sizes)
-    elif of.kind == "xml":
-        make = partial(element_row, row, of)
-    return make(
-        row.name,
-        row.direction,
-        tuple(
-            Field(
-                field.name,
-                own_type(field.type, of) if number < len(head) else type_of(field),
-                field.description or field.title,
-                generated=field.generated,
-                optional=field.optional,
-            )
-            for number, field in enumerate(row.fields)
-        ),
-        row.description or row.name,
-        clause=row.clause or f"messages.{row.name}",
-        answers=row.answers,
-        broadcast=row.broadcast,
-        deviation=row.dialect,
-        summary=row.summary,
-        heartbeat=row.heartbeat,
-    )
+    header = fields_of(row.fields[:head], lambda field: own_type(field.type, of))
+    fields = (*header, *fields_of(row.fields[head:], type_of))
+    # After a header, the codec has rows of its own.
+    if of.kind == "json" and not header:
+        return json_row(row, fields)
+    return element_row(row, of, fields) if of.kind == "xml" and not header else plain_row(row, fields)
 
 
 # Events.
@@ -122,7 +98,7 @@ def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> M
 
 def _event_kinds(plan: Plan) -> Iterator[EventKind]:
     if plan.specification.table is not None:
-        yield from map(_python_event_kind, plan.specification.events)
+        yield from (event.row for event in plan.specification.events if event.row is not None)
         return
     specs = {spec.kind: spec for spec in plan.specification.events}
     for event in plan.events:
@@ -136,21 +112,6 @@ def _event_kinds(plan: Plan) -> Iterator[EventKind]:
             )
         )
         yield EventKind(plan.connected, (WHO,), "{who} connects", reported_by=own, identifies=True)
-
-
-def _python_event_kind(spec: EventSpec) -> EventKind:
-    return EventKind(
-        spec.kind,
-        spec.data,
-        spec.say,
-        secret=spec.secret,
-        reported_by=spec.on,
-        identifies=spec.identifies,
-        joins=spec.joins,
-        ends=spec.ends,
-        cancels=spec.cancels,
-        timeout=spec.timeout,
-    )
 
 
 def _event_kind(plan: Plan, event: EventPlan, spec: EventSpec | None) -> EventKind:

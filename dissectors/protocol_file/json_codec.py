@@ -53,7 +53,7 @@ class FileJsonCodec(Codec):
         self.envelope = FileEnvelope(specification.framing, specification.format)
         self._is_bare = specification.framing.kind not in ("delimiter", "block", "size")
         self._layout = layout_of(specification, grammar)
-        shown = productions_of(specification.types, JsonTypes(self._layout.spellings))
+        shown = productions_of(specification.types, JsonTypes(specification.format))
         self._engine = JsonCodec(self._layout, Conventions(), shown, keeps_valid_fields=True)
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
@@ -10,6 +11,7 @@ from kiebitz.dissectors.grammar.fields import beyond_limits, limits_title
 from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.json.containers import JsonBag, JsonList, JsonObject
+from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.grammar.json.types import (
     JsonAny,
     JsonBoolean,
@@ -19,8 +21,8 @@ from kiebitz.dissectors.grammar.json.types import (
     JsonText,
     JsonType,
 )
-from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
-from kiebitz.dissectors.protocol_file.patterns import matcher
+from kiebitz.dissectors.grammar.spellings import Spellings
+from kiebitz.dissectors.protocol_file.rows import fields_of, keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BagType,
@@ -28,35 +30,46 @@ from kiebitz.dissectors.protocol_file.specification import (
     BooleanType,
     ChoiceType,
     EitherType,
-    FieldSpec,
     FieldTypeSpec,
     Format,
     IdentifierType,
     ListType,
+    MessageSpec,
     NumberType,
     ObjectType,
+    PythonType,
     TextType,
 )
-from kiebitz.dissectors.protocol_file.text_types import identifier_kind, kept, matches_names, number_of
+from kiebitz.dissectors.protocol_file.text_types import (
+    bounded_matcher,
+    identifier_kind,
+    kept,
+    matches_names,
+    number_of,
+)
 
 
 class JsonTypes:
     """The types of one grammar: each type of the file has one, however often it is used.
 
     Args:
-        spellings: Other spellings of words and attributes.
+        of: The format, with other spellings of words and attributes.
         identifiers: Kinds of identifiers, if those of these names have other properties than in files.
         is_lenient: As in `JsonObject`.
+        trusts_patterns: True if regular expressions are those of a package.
     """
 
     def __init__(
         self,
-        spellings: Spellings = AS_WRITTEN,
+        of: Format,
         identifiers: Mapping[str, IdentifierKind] = MappingProxyType({}),
         *,
         is_lenient: bool = True,
+        trusts_patterns: bool = False,
     ) -> None:
-        self._spellings, self._identifiers, self._is_lenient = spellings, identifiers, is_lenient
+        self._matcher = _trusted if trusts_patterns else bounded_matcher
+        self._spellings, self._python = spellings_of(of), of.python
+        self._identifiers, self._is_lenient = identifiers, is_lenient
         self._made: dict[int, tuple[FieldTypeSpec, JsonType]] = {}
 
     def type(self, spec: FieldTypeSpec) -> JsonType:
@@ -65,7 +78,7 @@ class JsonTypes:
         if found is not None:
             return found[1]
         kind = self._make(spec)
-        if spec.title:
+        if spec.title and not isinstance(spec, PythonType):
             kind.title = spec.title
         if spec.wrong:
             kind.more_wrong = (*kind.more_wrong, *spec.wrong)
@@ -76,7 +89,7 @@ class JsonTypes:
     def _make(self, spec: FieldTypeSpec) -> JsonType:
         match spec:
             case TextType():
-                return _text(spec)
+                return self._text(spec)
             case NumberType(least, most, whole):
                 number = JsonNumber(least, most, whole, spec.usual, limits_title(spec))
                 # The file of a package has its own.
@@ -111,11 +124,25 @@ class JsonTypes:
                 return JsonBoolean()
             case BinaryType():
                 return self._make(number_of(spec))
+            case PythonType(name):
+                kind = self._python[name]
+                assert isinstance(kind, JsonType), name
+                return kind
             case _:
                 return JsonAny()
 
+    def _text(self, spec: TextType) -> JsonText:
+        matches: Callable[[str], bool] | None = None
+        title, personal = None, spec.keep is not True
+        if spec.pattern is not None:
+            matches = self._matcher(spec.pattern)
+            title = f"text like /{spec.pattern}/"
+            personal = personal and matches_names(matches)
+        words, keeps = kept(spec, self._matcher)
+        return JsonText(matches, words, spec.usual, spec.note or None, title, personal, keeps)
+
     def _object(self, spec: ObjectType) -> JsonType:
-        fields = self.fields(spec.fields)
+        fields = fields_of(spec.fields, lambda field: self.type(field.type))
         return JsonObject(
             *fields,
             spellings=self._spellings,
@@ -127,19 +154,6 @@ class JsonTypes:
             is_lenient=self._is_lenient,
         )
 
-    def fields(self, specs: Sequence[FieldSpec]) -> tuple[Field, ...]:
-        """Return the fields of an object."""
-        return tuple(
-            Field(
-                each.name,
-                self.type(each.type),
-                each.description or each.title,
-                generated=each.generated,
-                optional=each.optional,
-            )
-            for each in specs
-        )
-
     def _identifier(self, spec: IdentifierType) -> JsonType:
         kind = self._identifiers.get(spec.kind) or identifier_kind(spec.kind)
         value = self._make(spec.of)
@@ -149,6 +163,13 @@ class JsonTypes:
         value.identifier, value.title = kind, kind.title
         value.is_free_text = isinstance(value, JsonText) and kind.of_player
         return value
+
+
+def json_row(row: MessageSpec, fields: tuple[Field, ...]) -> JsonRow:
+    """Return the row of a grammar for JSON."""
+    return JsonRow(
+        row.name, row.direction, fields, **keys_of(row), form=row.form, beside=row.beside, sizes=row.sizes
+    )
 
 
 def spellings_of(of: Format) -> Spellings:
@@ -166,12 +187,6 @@ def productions_of(types: Mapping[str, FieldTypeSpec], make: JsonTypes) -> dict[
     }
 
 
-def _text(spec: TextType) -> JsonText:
-    matches: Callable[[str], bool] | None = None
-    title, personal = None, spec.keep is not True
-    if spec.pattern is not None:
-        matches = matcher(spec.pattern)
-        title = f"text like /{spec.pattern}/"
-        personal = personal and matches_names(matches)
-    words, keeps = kept(spec)
-    return JsonText(matches, words, spec.usual, spec.note or None, title, personal, keeps)
+def _trusted(pattern: str) -> Callable[[str], bool]:
+    fits = re.compile(pattern).fullmatch
+    return lambda text: fits(text) is not None

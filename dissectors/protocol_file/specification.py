@@ -8,11 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import Expectation, RequirementLevel
+from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Limits
+from kiebitz.dissectors.grammar.grammar import EventKind, Rule
 from kiebitz.dissectors.grammar.invalid_values import Wrong
-from kiebitz.dissectors.grammar.json.containers import SizeRule
-from kiebitz.dissectors.grammar.json.layouts import Form
-from kiebitz.dissectors.grammar.json.types import OddWord
+from kiebitz.dissectors.grammar.json.forms import Form, OddWord, SizeRule
 from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.identity import SamePlayer
 from kiebitz.dissectors.model import Direction, Severity, Transport
@@ -126,6 +126,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         is_strict: True if an XML message has only what its row says, where that says it.
         spelled: Other spellings of words, in JSON of keys, too, that readers accept.
         letters: Replacements of letters in these that readers accept.
+        python: Types of a package by name.
     """
 
     kind: FormatKind = "words"
@@ -146,6 +147,7 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     is_strict: bool = False
     spelled: Mapping[str, Sequence[str]] = {}
     letters: Mapping[str, str] = {}
+    python: Mapping[str, FieldType] = {}
 
 
 # Types of fields. Keys of a table in `[types]` are attributes that are given by name.
@@ -291,6 +293,12 @@ class BinaryType(_Type, frozen=True):
     size: int | IntegerKind | None = None
 
 
+class PythonType(_Type, frozen=True):
+    """A type of a package, which is in Python."""
+
+    name: str
+
+
 FieldTypeSpec = (
     TextType
     | NumberType
@@ -303,6 +311,7 @@ FieldTypeSpec = (
     | EitherType
     | BagType
     | BinaryType
+    | PythonType
 )
 
 
@@ -454,7 +463,7 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
         turn: True if it says whose turn it is.
         silent: True if it only changes the state, and is not reported.
         data: Names of its values, if the table is in Python.
-        identifies: True if its messages identify the connection's player, if the table is in Python.
+        row: Its row of the grammar, if the table is in Python.
     """
 
     kind: str
@@ -476,14 +485,14 @@ class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
     turn: bool = False
     silent: bool = False
     data: tuple[str, ...] = ()
-    identifies: bool = False
+    row: EventKind | None = None
 
 
 class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One row of `[rules]`: it is violated if `when` is true and `unless` is false.
 
     `let` has expressions for values that the others may name. If a value in them is unknown, nothing is
-    reported.
+    reported. If the table is in Python, `row` is the rule's row of the grammar.
     """
 
     key: str
@@ -496,6 +505,7 @@ class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = "error"
     clause: str | None = None
     expected: str | None = None
+    row: Rule | None = None
 
 
 class GridSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,6 @@ from kiebitz.dissectors.grammar.fields import (
 from kiebitz.dissectors.grammar.inner_text import Cutter, FixedText, FixedWords
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
-from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BagType,
@@ -36,6 +35,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     ListType,
     NumberType,
     ObjectType,
+    PythonType,
     TextType,
 )
 
@@ -60,6 +60,9 @@ def identifier_kind(kind: str) -> IdentifierKind:
 
 def text_type(spec: FieldTypeSpec, of: Format, *, is_part: bool = False) -> FieldType:
     """Return the field type for a type of a protocol file in a text format."""
+    if isinstance(spec, PythonType):
+        python: FieldType = of.python[spec.name]
+        return python
     kind = _text_type(spec, of, is_part)
     if spec.title:
         kind.title = spec.title
@@ -105,8 +108,8 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
             return ObjectText(kinds, tokenizer, optional)
         case BinaryType():
             return _binary_as_text(spec)
-        case AnyType() | EitherType() | BagType():
-            # The last two belong to JSON.
+        case AnyType() | EitherType() | BagType() | PythonType():
+            # Alternatives and bags belong to JSON.
             return AnyText()
 
 
@@ -146,10 +149,20 @@ def _cut_list(spec: ListType, of: Format) -> ListText:
     return ListText(item, tokenizer, least=spec.least, most=spec.most)
 
 
-def kept(spec: TextType) -> tuple[tuple[str, ...], Callable[[str], bool] | None]:
+def bounded_matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a function that matches whole texts in bounded time."""
+    # Most protocols do without.
+    from kiebitz.dissectors.protocol_file.patterns import matcher
+
+    return matcher(pattern)
+
+
+def kept(
+    spec: TextType, make: Callable[[str], Callable[[str], bool]] = bounded_matcher
+) -> tuple[tuple[str, ...], Callable[[str], bool] | None]:
     """Return the words that an anonymized copy keeps, and a condition for texts that it keeps."""
     if isinstance(spec.keep, str):
-        return (), matcher(spec.keep)
+        return (), make(spec.keep)
     return (() if isinstance(spec.keep, bool) else spec.keep), None
 
 
@@ -266,7 +279,7 @@ class PatternText(Text):
     def __init__(self, pattern: str) -> None:
         super().__init__()
         self.title = f"text like /{pattern}/"
-        self.matches = matcher(pattern)
+        self.matches = bounded_matcher(pattern)
         self.is_free_text = matches_names(self.matches)
 
     def decode(self, text: str) -> str:

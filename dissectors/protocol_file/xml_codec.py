@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import Any
 
 import msgspec
 
@@ -19,8 +18,9 @@ from kiebitz.dissectors.grammar.xml.shapes import (
     Shape,
     closed_shape,
 )
-from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
+from kiebitz.dissectors.protocol_file.rows import keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     FieldSpec,
     Format,
@@ -35,32 +35,30 @@ from kiebitz.dissectors.protocol_file.text_types import text_type
 def element_row(
     message: MessageSpec,
     of: Format,
-    name: str,
-    direction: Direction,
     fields: tuple[Field, ...],
-    description: str,
-    **more: Any,
 ) -> ElementType:
     """Return a row with the shape of its element."""
     count = sum(spec not in of.outer for spec in message.fields)
     if of.is_strict:
-        fields = tuple(map(_strict_field, message.fields, fields, repeat(of)))
+        fields = tuple(map(strict_field, message.fields, fields, repeat(of)))
         are_attributes = (spec.is_attribute for spec in message.fields)
-        shape = closed_shape(name, zip(fields[:count], are_attributes, strict=False), fields[count:])
+        shape = closed_shape(message.name, zip(fields[:count], are_attributes, strict=False), fields[count:])
     else:
         optional = frozenset(field.name for field in fields if field.optional)
         shape = Shape(anywhere={field.name: field.type for field in fields}, optional=optional)
-    return ElementType(name, direction, fields, description, shape=shape, repeats=message.repeats, **more)
+    return ElementType(
+        message.name, message.direction, fields, **keys_of(message), shape=shape, repeats=message.repeats
+    )
 
 
-def _strict_field(spec: FieldSpec, field: Field, of: Format) -> Field:
+def strict_field(spec: FieldSpec, field: Field, of: Format) -> Field:
     """Return a field whose type is that of elements, unless it is an attribute."""
     if spec.is_attribute:
         return field
     kind, item = spec.type, spec.type.item if isinstance(spec.type, ListType) else spec.type
     element = text_type(item, of)
     if isinstance(item, ObjectType) and item.fields:
-        inner = ((_strict_field(each, _field(each, of), of), each.is_attribute) for each in item.fields)
+        inner = ((strict_field(each, _field(each, of), of), each.is_attribute) for each in item.fields)
         element = Compound(spec.name, closed_shape(spec.name, inner))
     if isinstance(kind, ListType):
         element = ElementList(element, kind.least, kind.most or MAX_ITEMS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,11 +28,14 @@ class UnreadableProtocolFileError(KiebitzError):
     is_usage = True
 
 
-def read_protocol_file(path: str) -> str:
+def read_protocol_file(path: str, *, may_be_standard_input: bool = False) -> str:
     """Return the text of the protocol file at `path`. Raises UnreadableProtocolFileError."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_SIZE + 1)
+        if may_be_standard_input and path == "-":
+            data = sys.stdin.buffer.read(MAX_SIZE + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(MAX_SIZE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UnreadableProtocolFileError(f"{path}: this protocol file cannot be read: {reason}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from copy import copy
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar import table_file
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Word
 from kiebitz.dissectors.grammar.grammar import Grammar
-from kiebitz.dissectors.grammar.table_file import grammar_from
 from kiebitz.dissectors.probing.case_generator import generate_cases
+from kiebitz.dissectors.protocol_file import packaged
+from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
 from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.okey.grammar import TYPES as OKEY_TYPES
@@ -98,14 +97,11 @@ def known(name: str, monkeypatch: pytest.MonkeyPatch) -> Dissector:
     assert grammar.table_file is not None
     text = Path(grammar.table_file).read_text()
     changed = text.replace("[messages]\n", f"[messages]\n{new.row}")
-    others = table_file.table_document
-
-    def document(package: str) -> tuple[dict[str, Any], str]:
-        return (tomllib.loads(changed), name) if package.endswith(name) else others(package)
-
-    monkeypatch.setattr(table_file, "table_document", document)
+    parts = PythonParts(name, new.types)
+    found = read(changed, name, lambda protocol: parts).specification
+    monkeypatch.setitem(packaged._files, name, packaged.PackagedFile(name, new.types, name, found, None))
     dissector = copy(new.dissector)
-    more = grammar_from(name, new.types, choice=new.choice)
+    more = packaged.packaged_grammar(name, new.types, choice=new.choice)
     vars(dissector).update(grammar=more, codec=new.codec(more))
     return dissector
 

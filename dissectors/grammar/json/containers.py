@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from types import GenericAlias
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
 from kiebitz.dissectors.grammar.fields import MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, to_json
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD, Wrong
+from kiebitz.dissectors.grammar.json.forms import SizeRule
 from kiebitz.dissectors.grammar.json.types import (
     Check,
     JsonAny,
@@ -216,23 +217,6 @@ class JsonBag(JsonType):
             "min": self._least,
             "max": _MOST,
         }
-
-
-class SizeRule(NamedTuple):
-    """The number of items of the field `of`: `sizes` by the value of the field `by`, or else `otherwise`."""
-
-    by: str
-    of: str
-    sizes: Mapping[str, int]
-    otherwise: int
-
-    def size(self, value: Mapping[str, Any]) -> int:
-        """Return the required number of items."""
-        return self.sizes.get(value[self.by], self.otherwise)
-
-    def fits(self, value: Mapping[str, Any]) -> bool:
-        """Return True if an object has the required number of items."""
-        return len(value[self.of]) == self.size(value)
 
 
 class JsonObject(JsonType):

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
-from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, JsonTuple, SizeRule
+from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, JsonTuple
+from kiebitz.dissectors.grammar.json.forms import Form, SizeRule
 from kiebitz.dissectors.grammar.json.scanner import name_at, tokens
 from kiebitz.dissectors.grammar.json.types import JsonChoice, JsonType
 from kiebitz.dissectors.grammar.patching import Path
@@ -17,7 +18,6 @@ from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 
-Form = Literal["object", "list", "value"]
 Role = Literal["name", "around", "fields", "other"]
 """Role of a member: the name, an object around name or fields, the object with the fields, or none."""
 

@@ -21,6 +21,7 @@ from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mis
 from kiebitz.dissectors.grammar.fields import LARGEST, MAX_QUOTED, OF_WHOLE_FIELDS, SMALLEST
 from kiebitz.dissectors.grammar.grammar import nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong, other_case
+from kiebitz.dissectors.grammar.json.forms import OddWord
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
 from kiebitz.dissectors.suggestions import with_suggestion
@@ -269,13 +270,6 @@ class JsonBoolean(JsonType):
 
     def wire_type(self) -> Mapping[str, Any]:
         return {"kind": "json_boolean"}
-
-
-class OddWord(NamedTuple):
-    """The value that an unspecified word stands for, and the note on it."""
-
-    value: str | int
-    note: str
 
 
 class JsonChoice(JsonType):

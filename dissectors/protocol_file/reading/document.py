@@ -8,8 +8,9 @@ import msgspec
 from msgspec import Meta, field
 
 from kiebitz.dissectors.conformance.expectations import Reaction, RequirementLevel
-from kiebitz.dissectors.grammar.json.layouts import Form
-from kiebitz.dissectors.model import Severity, Transport
+from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE
+from kiebitz.dissectors.grammar.json.forms import Form
+from kiebitz.dissectors.model import Blame, Group, Severity, Transport
 from kiebitz.dissectors.protocol_file.specification import (
     ByteOrder,
     FormatKind,
@@ -30,6 +31,8 @@ def _about(description: str) -> Meta:
 
 Text = Annotated[str, _kind("a text")]
 Flag = Annotated[bool, _kind("true or false")]
+Condition = Annotated[bool | str, _kind("true, false, or a condition")]
+Side = Literal["before", "after"]
 Names = Annotated[str | list[str], _kind("a name or a list of names")]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Row = Annotated[
@@ -246,21 +249,35 @@ class PythonEventTable(Table, kw_only=True):
     say: Annotated[Text, _about("Sentence with values in braces.")]
     on: Annotated[Names, _about("Messages that report it on the connection of its actor.")] = []
     identifies: Annotated[Flag, _about("True if these messages identify the connection's player.")] = False
-    joins: Flag = False
-    ends: Flag = False
-    cancels: Flag = False
-    timeout: Flag = False
-    secret: Flag = False
+    restores: Annotated[Flag, _about("True if a client is an earlier player again.")] = False
+    joins: Annotated[Flag, _about("True if the actor takes part in the game from here on.")] = False
+    ends: Annotated[Condition, _about("True, or a condition: the game has ended.")] = False
+    cancels: Annotated[Condition, _about("True, or a condition: the game ends without a result.")] = False
+    timeout: Annotated[Condition, _about("True, or a condition: an answer is missing.")] = False
+    secret: Annotated[Flag, _about("True if only the actor knows of it.")] = False
+    public: Annotated[Flag, _about("True if each player at the table is told of it.")] = False
+    directed: Annotated[Flag, _about("True if it may have been sent to one client.")] = False
+    reveals: Annotated[list[str], _about("Paths of the state that the message contains.")] = []
+    ending: Annotated[Text, _about("Value with the end of a connection.")] = ""
+    implied_by: Annotated[
+        Side | None, _about("The position of the event that implies this one: observers of it know this.")
+    ] = None
+    accompanies: Annotated[Side, _about("The position of the event whose message it belongs to.")] = "before"
 
 
 class PythonRuleTable(Table, kw_only=True):
     """A rule, if the table is in Python."""
 
-    on: Names = []
-    say: Text
-    expected: Text = ""
-    clause: Text = ""
-    severity: Severity = "error"
+    on: Annotated[Names, _about("The message that violates it.")] = []
+    say: Annotated[Text, _about("Sentence for the violation.")]
+    expected: Annotated[Text, _about("Sentence about what is expected.")] = ""
+    clause: Annotated[Text, _about("Clause; {clause} is that of the message, as without this key.")] = (
+        OWN_CLAUSE
+    )
+    severity: Annotated[Severity, _about("Severity of a violation.")] = "error"
+    group: Annotated[Group, _about("Group of the diagnostic.")] = "rule"
+    blame: Annotated[Blame | None, _about("Who is at fault, if that is not the sender.")] = None
+    unwritten: Annotated[Text, _about("Reason for the rule, if it has no clause.")] = ""
 
 
 class EdgesTable(Table):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.filters.syntax import WORDS
+from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, EventKind, Rule
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.composed import expressions_in
 from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO
@@ -20,6 +22,7 @@ from kiebitz.dissectors.protocol_file.reading.document import (
     PythonRuleTable,
     RuleTable,
     Selection,
+    Table,
 )
 from kiebitz.dissectors.protocol_file.reading.scope import (
     KEPT,
@@ -31,7 +34,7 @@ from kiebitz.dissectors.protocol_file.reading.scope import (
     check_sentence,
     state_path,
 )
-from kiebitz.dissectors.protocol_file.reading.source import Path, Source
+from kiebitz.dissectors.protocol_file.reading.source import Path, Source, filled
 from kiebitz.dissectors.protocol_file.specification import (
     BoardSpec,
     EventSpec,
@@ -44,6 +47,8 @@ from kiebitz.dissectors.protocol_file.specification import (
 from kiebitz.dissectors.protocol_file.templates import word_of
 
 _DIRECTIONS: Mapping[str | None, Direction | None] = {"server": "s2c", "client": "c2s", None: None}
+
+_PLAIN = re.compile(r"(?:[^{}]|\{\w+\})*")
 
 _ANY = Names(None, (), ())
 """All names: a table in Python may fill sentences with any."""
@@ -161,20 +166,24 @@ class GameSections:
         if table is None:
             return None
         data = tuple(table.data.split() if isinstance(table.data, str) else table.data)
-        check_sentence(self._source, (*path, "say"), table.say, _ANY)
+        self._check_plain((*path, "say"), table.say)
         self._source.check_braces((*path, "say"), table.say, data, "value")
+        on = self._source.names((*path, "on"), table.on, self._known)
+        for key in ("ends", "cancels", "timeout"):
+            if isinstance(condition := getattr(table, key), str):
+                check_expression(self._source, (*path, key), condition, Names(None, data, ()))
         return EventSpec(
             kind=kind,
-            on=self._source.names((*path, "on"), table.on, self._known),
+            on=on,
             say=table.say,
-            joins=table.joins,
-            ends=table.ends,
-            cancels=table.cancels,
-            timeout=table.timeout,
-            secret=table.secret,
             data=data,
-            identifies=table.identifies,
+            row=EventKind(kind, data, table.say, reported_by=on, **_keys(table, "data", "say", "on")),
         )
+
+    def _check_plain(self, path: Path, sentence: str) -> None:
+        """Report syntax errors in a sentence, in which there are usually only names in braces."""
+        if not _PLAIN.fullmatch(sentence):
+            check_sentence(self._source, path, sentence, _ANY)
 
     def _put(self, path: Path, key: str, value: Any, names: Names) -> Put:
         check_put_path(self._source, path, key, names)
@@ -261,14 +270,20 @@ class GameSections:
         if table is None:
             return None
         for sentence in ("say", "expected"):
-            check_sentence(self._source, (*path, sentence), getattr(table, sentence), _ANY)
+            self._check_plain((*path, sentence), getattr(table, sentence))
+        on = self._source.names((*path, "on"), table.on, self._known)
+        clauses = {**self._source.clauses, "clause": OWN_CLAUSE}
+        self._source.check_braces((*path, "clause"), table.clause, clauses, "clause")
         return RuleSpec(
             key=key,
-            on=self._source.names((*path, "on"), table.on, self._known),
-            say=table.say,
-            severity=table.severity,
-            clause=self._source.clause((*path, "clause"), table.clause),
-            expected=table.expected or None,
+            on=on,
+            row=Rule(
+                key,
+                on[0] if len(on) == 1 else None,
+                table.say,
+                clause=filled(table.clause, clauses) or None,
+                **_keys(table, "on", "say", "clause"),
+            ),
         )
 
     def board(self) -> BoardSpec | None:
@@ -354,6 +369,15 @@ class GameSections:
             left=edges.left or None,
             shape=table.shape,
         )
+
+
+def _keys(table: Table, *others: str) -> dict[str, Any]:
+    """Return the keys of a table that are attributes of its row in a grammar; empty texts are None."""
+    found = {key: getattr(table, key) for key in table.__struct_fields__ if key not in others}
+    return {
+        key: tuple(value) if isinstance(value, list) else None if value == "" else value
+        for key, value in found.items()
+    }
 
 
 def types_of(messages: Iterable[MessageSpec]) -> dict[str, list[FieldTypeSpec]]:

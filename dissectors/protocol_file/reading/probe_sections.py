@@ -6,8 +6,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from kiebitz.dissectors.conformance.expectations import ROLES, Expectation, Refusal
 from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.protocol_file.reading.document import ExpectationTable, ProbeTable, SpellingTable
@@ -18,22 +16,6 @@ from kiebitz.dissectors.protocol_file.specification import MessageSpec, ProbeSpe
 _REFUSAL = re.compile(r"(?P<message>.*?)(?:\s+(?P<field>[^\s=]+)=(?P<value>.*))?", re.DOTALL)
 _NAMED = re.compile(r"\{(\w+)\}")
 _WORDS: Mapping[str, Any] = {"": None, "true": True, "false": False}
-
-
-def probe_from(document: Mapping[str, Any]) -> ProbeSpec:
-    """Return what the file of a built-in protocol says about `kiebitz probe`. Raises ValidationError."""
-    clauses, quotes = document.get("clauses", {}), document.get("quotes", {})
-    expectations: list[Expectation] = []
-    for cases, value in document.get("expectations", {}).items():
-        for entry in value if isinstance(value, list) else [value]:
-            row = msgspec.convert(entry, ExpectationTable)
-            expectations += _expectations(cases, row, row.clause.format_map(clauses), quotes)
-    table = msgspec.convert(document.get("probe", {}), ProbeTable)
-    spellings = [
-        _spelling(word, each, each.clause.format_map(clauses), quotes)
-        for word, each in table.spellings.items()
-    ]
-    return _probe(table, expectations, spellings)
 
 
 def _probe(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import pkgutil
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,8 +17,7 @@ from kiebitz.dissectors.filters.fields import ALIASES, COLUMNS, STATE, TRANSPORT
 from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.grammar.grammar import NAMELESS, sender_of
-from kiebitz.dissectors.grammar.json.containers import SizeRule
-from kiebitz.dissectors.grammar.json.layouts import Form
+from kiebitz.dissectors.grammar.json.forms import Form, SizeRule
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.expressions import WHO
@@ -41,11 +40,9 @@ from kiebitz.dissectors.protocol_file.reading.head import HeadSection
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.packet_rows import PacketRows
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
-from kiebitz.dissectors.protocol_file.reading.probe_sections import ProbeSections
 from kiebitz.dissectors.protocol_file.reading.row_checks import problems_of
 from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
-from kiebitz.dissectors.protocol_file.reading.statistics_section import StatisticsSection
 from kiebitz.dissectors.protocol_file.reading.type_section import TypeSection, size_rule
 from kiebitz.dissectors.protocol_file.specification import (
     NAME,
@@ -63,9 +60,11 @@ from kiebitz.dissectors.protocol_file.specification import (
     ListType,
     MessageSpec,
     ObjectType,
+    ProbeSpec,
     ReferenceSpec,
     RoomSpec,
     Specification,
+    StatisticSpec,
     TextType,
     parts_of,
 )
@@ -93,7 +92,12 @@ class Reading(msgspec.Struct, frozen=True):
 
     specification: Specification
     remarks: tuple[Mistake, ...]
-    places: TomlPlaces
+    source: Source
+
+    @property
+    def places(self) -> TomlPlaces:
+        """The locations of keys and values."""
+        return self.source.places
 
     def place_of_row(self, index: int) -> Place:
         """Return the place of a row, given its index in the specification's messages."""
@@ -102,13 +106,36 @@ class Reading(msgspec.Struct, frozen=True):
         return self.places.key(("messages", name, number))
 
 
+class PythonParts(NamedTuple):
+    """The parts in Python that the file of a package may name.
+
+    Attributes:
+        package: The package.
+        types: Names of its types of fields.
+        installed: The only parts that a copy of the package's file may name; None if it is no copy.
+    """
+
+    package: str
+    types: Collection[str] = ()
+    installed: Mapping[str, str] | None = None
+
+
 def read_specification(text: str, name: str = "protocol file") -> Specification:
     """Return the content of a protocol file. Raises ProtocolFileError."""
     return read(text, name).specification
 
 
-def read(text: str, name: str = "protocol file", package: str | None = None) -> Reading:
-    """Return the content of a protocol file and remarks on it; that of a `package` may name Python.
+def read(
+    text: str,
+    name: str = "protocol file",
+    parts_of: Callable[[str], PythonParts | None] = lambda protocol: None,
+    *,
+    is_whole: bool = True,
+) -> Reading:
+    """Return the content of a protocol file and remarks on it.
+
+    `parts_of` returns what the file of a protocol may name in Python, None for nothing. Statistics and the
+    sections for `probe` are missing if it is not read as a whole.
 
     Raises ProtocolFileError with all mistakes.
     """
@@ -119,16 +146,20 @@ def read(text: str, name: str = "protocol file", package: str | None = None) -> 
     try:
         document = parse_toml(normal)
         source = Source(normal)
+        protocol = document.get("protocol")
+        parts = parts_of(protocol) if "python" in document and isinstance(protocol, str) else None
+        if parts is None:
+            _ = source.places  # The text of a stranger may be nested too deeply for them.
     except InvalidTomlError as error:
         place = error.place or Place(1, normal.partition("\n")[0], 0, 1)
         raise ProtocolFileError(name, [Mistake(str(error), place)]) from None
     except RecursionError:
         raise ProtocolFileError(name, [Mistake("nested too deeply", Place(1, "", 0, 1))]) from None
     with suppress(TooManyMistakes), one_budget():
-        specification = _Reader(source, document, text, package).specification()
+        specification = _Reader(source, document, text, parts).specification(is_whole=is_whole)
     if source.mistakes:
         raise ProtocolFileError(name, source.mistakes)
-    return Reading(specification, tuple(source.remarks), source.places)
+    return Reading(specification, tuple(source.remarks), source)
 
 
 def problem_of_name(protocol: str) -> str | None:
@@ -145,23 +176,30 @@ def problem_of_name(protocol: str) -> str | None:
 class _Reader:
     """Reads a document once; mistakes are added to the source."""
 
-    def __init__(self, source: Source, document: Mapping[str, Any], text: str, package: str | None) -> None:
+    def __init__(
+        self, source: Source, document: Mapping[str, Any], text: str, parts: PythonParts | None
+    ) -> None:
         self._source = source
         self._document = document
         self._text = text
-        self._package = package
+        self._parts = parts
+        self._package = None if parts is None else parts.package
         self._packets = PacketRows(source, Format(), "lines")
 
-    def specification(self) -> Specification:
+    def specification(self, *, is_whole: bool) -> Specification:
         head = self._source.table((), self._document, Document)
         assert head is not None, "a document is a table"
-        problem = problem_of_name(head.protocol) if head.protocol else None
+        problem = problem_of_name(head.protocol) if head.protocol and self._parts is None else None
         if problem is not None:
             self._source.wrong(("protocol",), problem)
         transport = head.transport or ("udp" if head.framing == "datagrams" else "tcp")
         formats = HeadSection(self._source, self._document, head)
         self._types = TypeSection(
-            self._source, self._document.get("types", {}), head.descriptions, formats.kind_of_types()
+            self._source,
+            self._document.get("types", {}),
+            head.descriptions,
+            formats.kind_of_types(),
+            () if self._parts is None else self._parts.types,
         )
         self._types.check()
         framing = formats.framing(self._types.parser)
@@ -180,10 +218,17 @@ class _Reader:
         python = self._python()
         game = GameSections(self._source, self._document, messages, in_python=bool(python.table))
         events, rules, board = game.events(), game.rules(), game.board()
-        section = StatisticsSection(self._source, game, messages, self._package)
-        statistics = tuple(section.statistics(self._document.get("statistics"), events))
-        probing = ProbeSections(self._source, messages, head.quotes, self._package)
-        probe = probing.probe(self._document, [rule.key for rule in rules])
+        statistics: tuple[StatisticSpec, ...] = ()
+        probe = ProbeSpec()
+        if is_whole:
+            # Load what many commands do without.
+            from kiebitz.dissectors.protocol_file.reading.probe_sections import ProbeSections
+            from kiebitz.dissectors.protocol_file.reading.statistics_section import StatisticsSection
+
+            section = StatisticsSection(self._source, game, messages, self._package)
+            statistics = tuple(section.statistics(self._document.get("statistics"), events))
+            probing = ProbeSections(self._source, messages, head.quotes, self._package)
+            probe = probing.probe(self._document, [rule.key for rule in rules])
         if not python.table and not self._source.mistakes:
             DeadEnds(self._source, messages, events).check(rules, board)
         for name in self._types.named:
@@ -262,9 +307,7 @@ class _Reader:
                 count += 1
                 if message is None:
                     continue
-                if any(
-                    (message.direction, message.fields) == (each.direction, each.fields) for each in variants
-                ):
+                if any(_shape(message) == _shape(each) for each in variants):
                     self._source.wrong(path, f"two rows of {name} are the same")
                 elif framing.kind == "fields" and name == NAMELESS:
                     self._source.wrong(path, "nothing shows where a message without a name ends")
@@ -512,12 +555,17 @@ class _Reader:
         """Return the parts in Python."""
         has_parts = self._is_for_packages("python", "name Python: nothing in this file is executed")
         table = self._source.table(("python",), self._document["python"], PythonTable) if has_parts else None
-        if table is None or self._package is None:
+        if table is None or self._parts is None:
             return PythonTable()
-        own = self._package.rpartition(".")[2]
+        package, installed = self._parts.package, self._parts.installed
         for key in ("table", "view"):
-            if (name := getattr(table, key)) and not is_part_of(name, self._package):
+            name = getattr(table, key)
+            if name and not is_part_of(name, package):
+                own = package.rpartition(".")[2]
                 self._source.wrong(("python", key), f"{key} must be in the package: {own}.MODULE:NAME")
+            elif installed is not None and name != installed[key]:
+                problem = f"{key} must be that of the installed protocol: {installed[key]}"
+                self._source.wrong(("python", key), problem)
         return table
 
     def _reference(self, messages: Collection[MessageSpec]) -> ReferenceSpec | None:
@@ -570,6 +618,11 @@ class _Reader:
             name=table.name or None,
             same_player=table.same_player,
         )
+
+
+def _shape(row: MessageSpec) -> tuple[Any, ...]:
+    """Return what distinguishes a row from others of its name."""
+    return row.direction, row.fields, row.form, row.beside
 
 
 def _words_of(message: MessageSpec) -> Iterator[Any]:

@@ -26,6 +26,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     MessageSpec,
     NumberType,
     ObjectType,
+    PythonType,
     TextType,
 )
 from kiebitz.dissectors.protocol_file.text_types import integer_limits, text_type
@@ -115,6 +116,8 @@ def value_of(kind: FieldTypeSpec, format: FormatKind, random: Random) -> Any:
             )
         case BinaryType(binary, size):
             return _binary(binary, size, random)
+        case PythonType():
+            raise Unsampled
 
 
 def _number(minimum: float | None, maximum: float | None, whole: bool, random: Random) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache, cached_property
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -46,11 +47,16 @@ class Source:
     """
 
     def __init__(self, text: str) -> None:
-        self.places = TomlPlaces(text)
+        self._text = text
         self._mistakes: dict[Mistake, None] = {}
         self._expressions = 0
         self.clauses: Mapping[str, str] = {}
         self.remarks: list[Mistake] = []
+
+    @cached_property
+    def places(self) -> TomlPlaces:
+        """The locations, which a valid file need not have."""
+        return TomlPlaces(self._text)
 
     @property
     def mistakes(self) -> list[Mistake]:
@@ -105,7 +111,7 @@ class Source:
         """Return a clause with its names in braces replaced by headings; unknown ones are reported."""
         if self.clauses:
             self.check_braces(path, text, self.clauses, "clause")
-            text = _BRACES.sub(lambda found: self.clauses.get(found[1], ""), text)
+            text = filled(text, self.clauses)
         return text or None
 
     # Tables.
@@ -118,7 +124,7 @@ class Source:
         if not isinstance(value, dict):
             self.wrong(path, f"{path[-1]} must be a table")
             return None
-        infos = {info.encode_name: info for info in msgspec.structs.fields(kind)}
+        infos = _fields(kind)
         for key in value:
             if key not in infos:
                 hint = near(key, infos) or f"; valid keys are {', '.join(infos)}"
@@ -178,6 +184,17 @@ class Source:
             return value
         self.wrong(path, f"{path[-1]} must be a text, a number, true or false, a list or a table")
         return msgspec.UNSET
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with names in braces replaced by values, unknown ones by nothing."""
+    return _BRACES.sub(lambda found: values.get(found[1], ""), text)
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    """Return the keys of a table."""
+    return {info.encode_name: info for info in msgspec.structs.fields(kind)}
 
 
 def _unwrapped(kind: Any) -> tuple[Any, str | None]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
-
-import msgspec
 
 from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.protocol_file.expressions import WHO
@@ -28,11 +26,6 @@ _FORMS: tuple[StatisticForm, ...] = get_args(StatisticForm)
 
 _SHARES = 2
 """Number of different words in shares."""
-
-
-def statistics_from(written: Mapping[str, Any]) -> tuple[StatisticSpec, ...]:
-    """Return the statistics in the file of a built-in protocol. Raises msgspec.ValidationError."""
-    return tuple(_spec(key, msgspec.convert(entry, StatisticTable)) for key, entry in written.items())
 
 
 def _spec(key: str, table: StatisticTable) -> StatisticSpec:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
 import msgspec
 
 from kiebitz.dissectors.grammar.invalid_values import Wrong
-from kiebitz.dissectors.grammar.json.containers import SizeRule
-from kiebitz.dissectors.grammar.json.types import OddWord
+from kiebitz.dissectors.grammar.json.forms import OddWord, SizeRule
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import OddTable, SizesTable, TypeTable, WrongTable
@@ -26,6 +25,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     IdentifierType,
     ListType,
     NumberType,
+    PythonType,
     TextType,
 )
 
@@ -33,20 +33,26 @@ _IN_ALL_FORMATS = {"is", "title", "descriptions", "keep", "spelled"}
 
 
 class TypeSection:
-    """Reads `[types]`; mistakes are added to the source.
+    """Reads `[types]`; mistakes are added to the source. Types of a package may be in `python`.
 
     Attributes:
         used: Names of the types that other types and rows name.
     """
 
     def __init__(
-        self, source: Source, written: Any, descriptions: Mapping[str, str], kind: FormatKind
+        self,
+        source: Source,
+        written: Any,
+        descriptions: Mapping[str, str],
+        kind: FormatKind,
+        python: Collection[str] = (),
     ) -> None:
         self._source = source
         self._written: Mapping[str, Any] = written if isinstance(written, dict) else {}
         self._descriptions = descriptions
         self._format = kind
-        self._types = NamedTypes(self._written, self._use)
+        self._python = python
+        self._types = NamedTypes({*self._written, *python}, self._use)
         self._parsed: dict[str, ParsedType] = {}
         self._parsing: list[str] = []
         self.used: set[str] = set()
@@ -56,7 +62,7 @@ class TypeSection:
     def check(self) -> None:
         """Report mistakes in all types."""
         for name in self._written:
-            if name in notation.BUILT_IN:
+            if name in notation.BUILT_IN or name in self._python:
                 self._source.wrong_key(("types", name), f"{name} is a type already: choose another name")
             elif not re.fullmatch(r"[^\W\d][\w-]*", name):
                 problem = f'{name} is no name of a type: use letters, digits, "_" and "-"'
@@ -75,7 +81,7 @@ class TypeSection:
 
     def _use(self, name: str) -> ParsedType:
         self.used.add(name)
-        return self._type(name)
+        return ParsedType(PythonType(name), 0, 1) if name in self._python else self._type(name)
 
     def _type(self, name: str) -> ParsedType:
         """Return a named type, which is parsed on first use. Raises Mistake if it contains itself."""

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
-from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.sentences import each
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
+from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR, framer
 from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
 from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN

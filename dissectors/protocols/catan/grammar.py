@@ -6,11 +6,13 @@ is a further row.
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.json.codec import JsonCodec
+from kiebitz.dissectors.grammar.json.codec import JsonCodec, attribute_names, message_names
 from kiebitz.dissectors.grammar.json.diagnostics import Conventions
-from kiebitz.dissectors.grammar.json.framer import JsonFramer
+from kiebitz.dissectors.grammar.json.framer import JsonFramer, JsonFraming
+from kiebitz.dissectors.grammar.json.layouts import KeyLayout
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.json_table import JsonTable
+from kiebitz.dissectors.protocol_file.json_types import JsonTypes, json_row, productions_of, spellings_of
+from kiebitz.dissectors.protocol_file.packaged import packaged_file, packaged_grammar
 from kiebitz.dissectors.protocols.catan.identifiers import (
     ALIASES,
     DATA_IDENTIFIERS,
@@ -20,9 +22,19 @@ from kiebitz.dissectors.protocols.catan.identifiers import (
     TRADE,
 )
 
-_TABLE = JsonTable(
+_FILE = packaged_file(__package__)
+_FORMAT = _FILE.specification.format
+_TYPES = JsonTypes(
+    _FORMAT, {"id": PLAYER, "player": NAME, "trade": TRADE}, is_lenient=False, trusts_patterns=True
+)
+OTHER_SPELLINGS = spellings_of(_FORMAT)
+"""Some programs write ASCII instead of umlauts (`Wuerfelwurf`), or a word of their own."""
+
+GRAMMAR = packaged_grammar(
     __package__,
-    {"id": PLAYER, "player": NAME, "trade": TRADE},
+    type_of=lambda field: _TYPES.type(field.type),
+    make_row=json_row,
+    spellings=OTHER_SPELLINGS.of,
     foreign=True,
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,
@@ -36,9 +48,9 @@ _TABLE = JsonTable(
         "map.Felder.Ort",
     ),
 )
-GRAMMAR = _TABLE.grammar
+_LAYOUT = KeyLayout(GRAMMAR, OTHER_SPELLINGS)
 CODEC = JsonCodec(
-    _TABLE.layout,
+    _LAYOUT,
     Conventions(
         message='{"…":{…}} and a line feed',
         has_lines=True,
@@ -47,11 +59,9 @@ CODEC = JsonCodec(
         message_clause="2 Grundlagen",
         names_clause="3 Kompatibilität",
     ),
-    _TABLE.productions,
+    productions_of(_FILE.specification.types, _TYPES),
 )
-FRAMING = _TABLE.framing
-OTHER_SPELLINGS = _TABLE.layout.spellings
-"""Some programs write ASCII instead of umlauts (`Wuerfelwurf`), or a word of their own."""
+FRAMING = JsonFraming(message_names(_LAYOUT), attribute_names(_LAYOUT))
 
 
 def framer(direction: Direction) -> JsonFramer:

@@ -9,17 +9,19 @@ them. Fields have the names of the attributes and elements, which are English, t
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.grammar import Field
-from kiebitz.dissectors.grammar.table_file import FieldEntry, grammar_from
 from kiebitz.dissectors.grammar.xml.shapes import MAX_CHILDREN, Compound, ElementList, closed_shape
 from kiebitz.dissectors.grammar.xml.shapes import ElementType as XmlElementType
-from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.packaged import packaged_file, packaged_grammar
+from kiebitz.dissectors.protocol_file.rows import keys_of
+from kiebitz.dissectors.protocol_file.specification import MessageSpec
+from kiebitz.dissectors.protocol_file.xml_codec import strict_field
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER, SEATS
 from kiebitz.dissectors.protocols.cgml.identifiers import (
     DATA_IDENTIFIERS,
@@ -52,36 +54,6 @@ class ElementType(XmlElementType, frozen=True):
         return self.mark is not None and self.mark[1] == "ask"
 
 
-def _listed(entry: FieldEntry) -> Field:
-    field = entry.field
-    if entry.most is None:
-        return field
-    return msgspec.structs.replace(field, type=ElementList(field.type, entry.least, entry.most))
-
-
-def _row(
-    name: str,
-    direction: Direction,
-    entries: tuple[FieldEntry, ...],
-    description: str,
-    *,
-    server: Literal["login", "game", "any"] = "game",
-    **more: Any,
-) -> ElementType:
-    """Return a row with the shape of its element."""
-    fields = ((_listed(entry), entry.is_attribute) for entry in entries)
-    shape = closed_shape(name, fields, (VERSION,))
-    return ElementType(
-        name,
-        direction,
-        (*shape.fields,),
-        description,
-        shape=shape,
-        server=None if server == "any" else server,
-        **more,
-    )
-
-
 _ID = Field("id", Number(PLAYER), "the player's id")
 _NAME = Field("name", Text(NAME), "the player's name", optional=True)
 _RACE = Field("race", Choice("human", "bot", empty=True), "a person or a program", optional=True)
@@ -112,7 +84,6 @@ def _outcome(name: str, word: str) -> Compound:
 
 
 TYPES: dict[str, FieldType] = {
-    "text": Text(),
     "player": _PLAYER,
     "culprit": _element("player", _ID_IF, inside=(_NAME, _RACE)),
     "opponent": _element(
@@ -139,10 +110,27 @@ TYPES: dict[str, FieldType] = {
     "load": Range(0, 100),
 }
 
-GRAMMAR = grammar_from(
+_FORMAT = msgspec.structs.replace(packaged_file(__package__, TYPES).specification.format, python=TYPES)
+_LOGIN = {("newgroup", "init"), ("newgroup", "ack"), ("load", "")}
+"""The messages to and from the login server besides `connect`: their names, and the words of their marks."""
+
+
+def _row(spec: MessageSpec, fields: tuple[Field, ...]) -> ElementType:
+    """Return a row with the shape of its element, and its server."""
+    typed = [strict_field(*each, _FORMAT) for each in zip(spec.fields, fields, strict=True)]
+    are_attributes = (each.is_attribute for each in spec.fields)
+    shape = closed_shape(spec.name, zip(typed, are_attributes, strict=True), (VERSION,))
+    row = ElementType(
+        spec.name, spec.direction, (*shape.fields,), **keys_of(spec), shape=shape, repeats=spec.repeats
+    )
+    is_login = spec.name == "connect" or (spec.name, row.mark[1] if row.mark else "") in _LOGIN
+    server: Server | None = "login" if is_login else "game"
+    return msgspec.structs.replace(row, server=None if spec.name == "disconnect" else server)
+
+
+GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
-    choice=Choice,
     make_row=_row,
     foreign=True,
     data_identifiers=DATA_IDENTIFIERS,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.framing import DatagramFramer
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.presentation import Presentation
+from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.maexchen.codec import MaexchenCodec
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words

@@ -19,25 +19,10 @@ from kiebitz.dissectors.grammar.field_type import (
     Rename,
     Replace,
 )
-from kiebitz.dissectors.grammar.fields import COMMA, ListText, Number, Text, Word
+from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.invalid_values import Wrong
-from kiebitz.dissectors.grammar.table_file import grammar_from
+from kiebitz.dissectors.protocol_file.packaged import packaged_grammar
 from kiebitz.dissectors.protocols.maexchen.dice import written
-
-REASONS = (
-    "SEE_BEFORE_FIRST_ROLL",
-    "LIED_ABOUT_MIA",
-    "ANNOUNCED_LOSING_DICE",
-    "DID_NOT_ANNOUNCE",
-    "DID_NOT_TAKE_TURN",
-    "INVALID_TURN",
-    "SEE_FAILED",
-    "CAUGHT_BLUFFING",
-    "MIA",
-)
-
-REJECTIONS = ("INVALID_NAME", "NAME_ALREADY_TAKEN", "ALREADY_REGISTERED")
-"""Reasons why real servers reject a name."""
 
 PLAYER = IdentifierKind("player", of_player=True)
 ROUND = IdentifierKind("round")
@@ -156,19 +141,12 @@ class Scores(FieldType):
 
 TYPES: dict[str, FieldType] = {
     "player": _PLAYER,
-    # Old servers allow commas in names: then the list is ambiguous.
-    "players": ListText(_PLAYER, COMMA, least=1, title="names with commas between them"),
-    "text": Text(),
     "points": Number(),
     "round": Number(ROUND),
     "token": Token(),
     "dice": Dice(),
     "numbers": Dice(any_number=True),
     "scores": Scores(),
-    "code": Word(*REASONS),
-    "rejection": Text(words=REJECTIONS),
-    "cancellation": Word("no players", "only one player"),
-    "cancellation-code": Text(words=("NO_PLAYERS", "ONLY_ONE_PLAYER")),
 }
 
 # Identifiers in the data of the events, and in the state.
@@ -189,6 +167,6 @@ STATE_IDENTIFIERS: IdentifierKinds = {
     "address": ADDRESS,
 }
 
-GRAMMAR = grammar_from(
+GRAMMAR = packaged_grammar(
     __package__, TYPES, data_identifiers=DATA_IDENTIFIERS, state_identifiers=STATE_IDENTIFIERS
 )

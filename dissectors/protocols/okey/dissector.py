@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
-from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.grammar.framing import AnyLineFramer
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
+from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.okey.codec import CODEC, OkeyCodec
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.tiles import SEATS

@@ -25,8 +25,8 @@ from kiebitz.dissectors.grammar.field_type import (
 from kiebitz.dissectors.grammar.fields import ListText, Number, ObjectText, PartsText, Text, Word
 from kiebitz.dissectors.grammar.grammar import nearest_word
 from kiebitz.dissectors.grammar.invalid_values import OF_ANY, OF_NUMBERS, Wrong
-from kiebitz.dissectors.grammar.table_file import grammar_from
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter
+from kiebitz.dissectors.protocol_file.packaged import packaged_grammar
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 from kiebitz.dissectors.suggestions import with_suggestion
 
@@ -235,8 +235,6 @@ TYPES: dict[str, FieldType] = {
     "wanted-name": WantedName(),
     "name": _NAME,
     "names": _NAMES,
-    "text": Text(),
-    "flag": Word(title="t or f", values={"t": True, "f": False}),
     "lobby": _LOBBY,
     "seat": Seat(),
     "tile": _TILE,
@@ -289,7 +287,7 @@ STATE_IDENTIFIERS: IdentifierKinds = {
     "lobby": LOBBY,
 }
 
-GRAMMAR = grammar_from(
+GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
     foreign=True,

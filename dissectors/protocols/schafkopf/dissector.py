@@ -5,11 +5,11 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
-from kiebitz.dissectors.game.assembly import assembly_of
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import OTHERS, Identity
 from kiebitz.dissectors.model import ENDINGS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
+from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.schafkopf.codec import CODEC
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words

@@ -26,8 +26,8 @@ from kiebitz.dissectors.grammar.fields import ListText, PartsText, Text, Word
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, Wrong
 from kiebitz.dissectors.grammar.patching import Path
-from kiebitz.dissectors.grammar.table_file import grammar_from
 from kiebitz.dissectors.grammar.tokens import Splitter, Token
+from kiebitz.dissectors.protocol_file.packaged import packaged_grammar
 from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE
 
 NAME = IdentifierKind("name", of_player=True)
@@ -321,7 +321,7 @@ STATE_IDENTIFIERS: IdentifierKinds = {
     "kontra": NAME,
 }
 
-GRAMMAR = grammar_from(
+GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
     choice=one_of,

@@ -16,7 +16,7 @@ from single_direction import inspect
 from strength import times
 
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import Number, Text
+from kiebitz.dissectors.grammar.fields import Number, Text, Word
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementList, Shape
@@ -90,6 +90,8 @@ def values(kind: FieldType) -> st.SearchStrategy[Any]:
         case Choice():
             words: list[str | None] = [*kind.words]
             return st.sampled_from([*words, None] if kind.empty and not isinstance(kind, Card) else words)
+        case Word():
+            return st.sampled_from(kind.words)
         case Range():
             return st.integers(kind.least, kind.most)
         case Number():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -17,9 +18,9 @@ from kiebitz_nim.table import NimTable
 from session_factory import record
 from strength import times
 
-from kiebitz.dissectors.grammar.table_file import table_document
+from kiebitz.dissectors.protocol_file.packaged import packaged_file
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
-from kiebitz.dissectors.protocol_file.reading.reader import read
+from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
 from kiebitz.dissectors.registry import BUILT_IN, plugins
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 
@@ -70,9 +71,40 @@ def test_the_table_of_a_built_in_protocol_is_that_of_its_file(dissector: object)
     assert hasattr(dissector, "protocol")
     name = dissector.protocol
     package = import_module(f"kiebitz.dissectors.protocols.{name}")
-    document, _ = table_document(package.__name__)
-    module, _, table = document["python"]["table"].partition(":")
+    reference = packaged_file(package.__name__).specification.table
+    assert reference is not None
+    module, _, table = reference.partition(":")
     assert dissector.table is getattr(import_module(f"kiebitz.dissectors.protocols.{module}"), table)  # type: ignore[attr-defined]  # a dissector
+
+
+COPIES = {
+    "": None,
+    "okey.table:OkeyTable": "table must be that of the installed protocol: okey.table:OkeyTable",
+    "okey.view:view_of": "view must be that of the installed protocol: okey.view:view_of",
+    "names < LPLA": "no type nams: did you mean names?",
+    'protocol = "okey"': "only the file of an installed package may name Python",
+}
+"""Parts of Okey's file that a copy has otherwise, and the mistake; the whole file has none."""
+
+
+@pytest.mark.parametrize(
+    ("protocol", "part"),
+    [*((each.protocol, "") for each in BUILT_IN), *(("okey", part) for part in COPIES if part)],
+)
+def test_a_copy_of_an_installed_file_is_checked(
+    protocol: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = kiebitz("protocols", protocol, "-T", "toml").out
+    changed = part.replace("Table", "Game").replace("view_of", "view").replace("names", "nams")
+    text = text.replace(part, changed.replace('"okey"', '"okay"')) if part else text
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    done = kiebitz("protocols", "--check", "-")
+    if not part:
+        assert (done.status, done.err) == (0, "")
+        assert "no errors, no warnings" in done.out
+    else:
+        assert done.status == 1
+        assert f"error: {COPIES[part]}" in done.out
 
 
 OUTSIDE = "table must be in the package: kiebitz_nim.MODULE:NAME"
@@ -137,7 +169,7 @@ def test_mistakes_in_the_file_of_a_package(right: str, wrong: str, problem: str)
     if problem == "say is missing":
         text = NIM_FILE.replace(', say = "{name} takes the last match and wins"', "")
     with pytest.raises(ProtocolFileError) as raised:
-        read(text, "nim.toml", "kiebitz_nim")
+        read(text, "nim.toml", lambda protocol: PythonParts("kiebitz_nim"))
     assert any(mistake.message.startswith(problem) for mistake in raised.value.all)
 
 

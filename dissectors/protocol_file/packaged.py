@@ -1,0 +1,191 @@
+"""The files of packages, whose types and tables are in Python, and what they contribute to a dissector.
+
+A file is read once, by the reader of protocol files; Python caches the result as it caches modules.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib.machinery import SourceFileLoader
+from types import CodeType, MappingProxyType, ModuleType
+from typing import Any, NamedTuple, TypedDict
+
+import msgspec
+
+from kiebitz.dissectors.game.assembly import MakeTable, python_part
+from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
+from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.protocol_file.field_types import types_of
+from kiebitz.dissectors.protocol_file.rows import MakeType, fields_of, plain_row
+from kiebitz.dissectors.protocol_file.specification import (
+    ChoiceType,
+    FieldSpec,
+    MessageSpec,
+    ProbeSpec,
+    Specification,
+)
+
+MakeRow = Callable[[MessageSpec, tuple[Field, ...]], MessageType]
+
+
+class PackagedFile(NamedTuple):
+    """The content of a package's file.
+
+    Attributes:
+        package: Name of the package.
+        types: Names of its types in Python.
+        path: Path of the file.
+        specification: Its content without statistics and what `probe` needs.
+        packed: The whole specification, pickled; None if Python may not cache it.
+    """
+
+    package: str
+    types: Collection[str]
+    path: str
+    specification: Specification
+    packed: bytes | None
+
+    @property
+    def whole(self) -> Specification:
+        """The whole specification, of which most commands need only a part."""
+        if self.packed is None:
+            return _read(self.path, self.package, self.types)
+        found: Specification = pickle.loads(self.packed)  # of the package, as its modules are
+        return found
+
+
+_files: dict[str, PackagedFile] = {}
+
+
+def packaged_file(package: str, types: Collection[str] = ()) -> PackagedFile:
+    """Return the content of the TOML file of a package, `okey.toml` in `okey`.
+
+    Args:
+        package: Name of the package.
+        types: Names of its types in Python, which are needed the first time.
+
+    Raises:
+        ProtocolFileError: The file is invalid.
+    """
+    if package not in _files:
+        folder = os.path.dirname(sys.modules[package].__file__ or "")
+        module = ModuleType(package.rpartition(".")[2])
+        path = os.path.join(folder, f"{module.__name__}.toml")
+        _Loader(package, path, types).exec_module(module)
+        _files[package] = PackagedFile(package, types, path, module.used, module.whole)
+    return _files[package]
+
+
+class _Loader(SourceFileLoader):
+    """Loader of a TOML file as a module, which Python caches in compiled form.
+
+    Reading the files of all protocols at each start would take longer than importing the protocols.
+    """
+
+    def __init__(self, package: str, path: str, types: Collection[str]) -> None:
+        super().__init__(package.rpartition(".")[2], path)
+        self._package, self._types = package, types
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        """Return the size of the file, and a time that differs if it or a module that reads it changes."""
+        here = os.path.dirname(__file__)
+        sources = (path, __file__, os.path.join(here, "specification.py"), *_reading(here))
+        stats = [os.stat(each) for each in sources]
+        return {
+            "mtime": sum(int(each.st_mtime) + each.st_size for each in stats),
+            "size": stats[0].st_size,
+        }
+
+    def source_to_code(  # type: ignore[override]  # typeshed has it as static in one base class only
+        self, data: Any, path: Any = ""
+    ) -> CodeType:
+        is_cached = not sys.dont_write_bytecode and os.access(os.path.dirname(path), os.W_OK)
+        found = _read(path, self._package, self._types, is_whole=is_cached)
+        used = msgspec.structs.replace(found, text="", statistics=(), queries=(), probe=ProbeSpec())
+        packed, whole = pickle.dumps(used), pickle.dumps(found) if is_cached else None
+        code = f"import pickle\nused, whole = pickle.loads({packed!r}), {whole!r}"
+        return compile(code, path, "exec")
+
+
+def _read(path: str, package: str, types: Collection[str], *, is_whole: bool = True) -> Specification:
+    # Imported only where there is no cached file.
+    from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
+
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    parts = PythonParts(package, types)
+    return read(text, os.path.basename(path), lambda protocol: parts, is_whole=is_whole).specification
+
+
+def _reading(here: str) -> list[str]:
+    with os.scandir(os.path.join(here, "reading")) as found:
+        return [entry.path for entry in found if entry.name.endswith(".py")]
+
+
+def packaged_grammar(
+    package: str,
+    types: Mapping[str, FieldType] = MappingProxyType({}),
+    type_of: MakeType | None = None,
+    choice: Callable[..., FieldType] | None = None,
+    make_row: MakeRow = plain_row,
+    **more: Any,
+) -> Grammar:
+    """Return the grammar in the TOML file of a package.
+
+    Args:
+        package: Name of the package.
+        types: Types of fields in Python, by their names in the file.
+        type_of: Makes types of the notation, if they have other properties than in files.
+        choice: Makes types of the words of `red|blue`, if they have words of their own.
+        make_row: Makes a row with its fields.
+        more: Further arguments of `Grammar`.
+
+    Raises:
+        ProtocolFileError: The file is invalid.
+    """
+    file = packaged_file(package, types)
+    specification = file.specification
+    make = type_of or types_of(msgspec.structs.replace(specification.format, python=types))
+
+    def made(field: FieldSpec) -> FieldType:
+        spec = field.type
+        if choice is not None and isinstance(spec, ChoiceType) and not spec.words:
+            return choice(*spec.values)
+        return make(field)
+
+    return Grammar(
+        specification.protocol,
+        specification.title,
+        rows=[make_row(each, fields_of(each.fields, made)) for each in specification.messages],
+        events=[event.row for event in specification.events if event.row is not None],
+        rules=[rule.row for rule in specification.rules if rule.row is not None],
+        table_file=file.path,
+        lenient=specification.lenient,
+        python_types=types,
+        **more,
+    )
+
+
+class Assembly(TypedDict):
+    """The arguments of `Dissector` that the file of a built-in protocol has."""
+
+    transport: Transport
+    default_ports: Sequence[int]
+    table: MakeTable
+    package: str
+
+
+def assembly_of(package: str) -> Assembly:
+    """Return what the file of a built-in protocol's package says of its dissector."""
+    specification = packaged_file(package).specification
+    assert specification.table is not None, "a built-in protocol has its table in Python"
+    return Assembly(
+        transport=specification.transport,
+        default_ports=specification.ports,
+        table=python_part(specification.table, package),
+        package=package,
+    )
