@@ -90,7 +90,7 @@ def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> M
     # After a header, the codec has rows of its own.
     if of.kind == "json" and not header:
         return json_row(row, fields)
-    return element_row(row, of, fields) if of.kind == "xml" and not header else plain_row(row, fields)
+    return element_row(row, fields, of) if of.kind == "xml" and not header else plain_row(row, fields)
 
 
 # Events.

@@ -34,13 +34,13 @@ from kiebitz.dissectors.protocol_file.text_types import text_type
 
 def element_row(
     message: MessageSpec,
-    of: Format,
     fields: tuple[Field, ...],
+    of: Format,
 ) -> ElementType:
     """Return a row with the shape of its element."""
     count = sum(spec not in of.outer for spec in message.fields)
     if of.is_strict:
-        fields = tuple(map(strict_field, message.fields, fields, repeat(of)))
+        fields = tuple(map(_strict_field, message.fields, fields, repeat(of)))
         are_attributes = (spec.is_attribute for spec in message.fields)
         shape = closed_shape(message.name, zip(fields[:count], are_attributes, strict=False), fields[count:])
     else:
@@ -51,14 +51,14 @@ def element_row(
     )
 
 
-def strict_field(spec: FieldSpec, field: Field, of: Format) -> Field:
+def _strict_field(spec: FieldSpec, field: Field, of: Format) -> Field:
     """Return a field whose type is that of elements, unless it is an attribute."""
     if spec.is_attribute:
         return field
     kind, item = spec.type, spec.type.item if isinstance(spec.type, ListType) else spec.type
     element = text_type(item, of)
     if isinstance(item, ObjectType) and item.fields:
-        inner = ((strict_field(each, _field(each, of), of), each.is_attribute) for each in item.fields)
+        inner = ((_strict_field(each, _field(each, of), of), each.is_attribute) for each in item.fields)
         element = Compound(spec.name, closed_shape(spec.name, inner))
     if isinstance(kind, ListType):
         element = ElementList(element, kind.least, kind.most or MAX_ITEMS)
@@ -82,7 +82,7 @@ def document_rows(specification: Specification) -> tuple[ElementType, ...]:
     )
 
 
-def xml_codec(specification: Specification, grammar: Grammar) -> XmlCodec:
+def xml_codec(specification: Specification, grammar: Grammar, clause: str | None = None) -> XmlCodec:
     """Return the codec of a protocol file for XML."""
     of, lenient, framing = specification.format, specification.lenient, specification.framing
     has_blank_line = framing.kind == "xml" and bool(framing.end)
@@ -102,6 +102,7 @@ def xml_codec(specification: Specification, grammar: Grammar) -> XmlCodec:
             misprints=lenient.misprints,
             is_strict=of.is_strict,
         ),
+        clause=clause,
         encoding=of.encoding,
         codes=specification.codes,
     )

@@ -16,8 +16,8 @@ from kiebitz.dissectors.inspection.memo import (
 )
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.catan.grammar import FRAMING as CATAN_FRAMING
-from kiebitz.dissectors.protocols.cgml.codec import CODEC
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
+from kiebitz.dissectors.protocols.cgml.grammar import CODEC
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kiebitz.dissectors.game.doubt import OrderedDoubt
+from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Message, Stream
-from kiebitz.dissectors.protocols.cgml.grammar import ElementType
 
 
 class ClientConnection(msgspec.Struct, eq=False):
@@ -61,7 +61,7 @@ class ClientConnection(msgspec.Struct, eq=False):
 
 
 def _question_in(message: Message, row: ElementType) -> str | None:
-    if row.asks:
+    if is_question(row):
         return row.name
     if row.name == "dial" and message.fields["from"] == "talon" and message.fields["type"] == "cards":
         return "talon"
@@ -71,6 +71,11 @@ def _question_in(message: Message, row: ElementType) -> str | None:
 def answered_question(message: Message, row: ElementType) -> str:
     """Return the name of the question that a message answers."""
     return "talon" if message.fields.get("to") == "talon" else row.name
+
+
+def is_question(row: ElementType) -> bool:
+    """Return True if a message is marked as a question."""
+    return row.mark is not None and row.mark[1] == "ask"
 
 
 def is_answer(row: ElementType) -> bool:

@@ -14,8 +14,7 @@ from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.cgml.cards import PACK
-from kiebitz.dissectors.protocols.cgml.codec import CODEC
-from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.cgml.grammar import CODEC, GRAMMAR
 from kiebitz.dissectors.protocols.cgml.player_names import player_names
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
 

@@ -13,6 +13,7 @@ from kiebitz.dissectors.game.broadcast_dedup import text_key
 from kiebitz.dissectors.game.observation_merge import Observation, ObservationMerger, PartialView
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType, to_json
+from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.cgml.bidding import Bidding
 from kiebitz.dissectors.protocols.cgml.card_play import CardPlay
@@ -21,14 +22,16 @@ from kiebitz.dissectors.protocols.cgml.client_connection import (
     ClientConnection,
     answered_question,
     is_answer,
+    is_question,
 )
-from kiebitz.dissectors.protocols.cgml.codec import location_of
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext
-from kiebitz.dissectors.protocols.cgml.grammar import VERSION, ElementType, Server
+from kiebitz.dissectors.protocols.cgml.grammar import location_of
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand
 from kiebitz.dissectors.protocols.cgml.lobby import Lobby
 
-_OF_A_SERVER: dict[Server, str] = {"login": "a login server", "game": "a game server"}
+_LOGIN_SERVER, _GAME_SERVER = "a login server", "a game server"
+_OF_LOGIN = frozenset(("connect", "load", "newgroup init", "newgroup ack"))
+"""Messages to and from the login server, on ports 7001 and 7003; most others are those of a game server."""
 
 
 class CgmlTable(GameTable):
@@ -41,7 +44,7 @@ class CgmlTable(GameTable):
         self._lobby = lobby = Lobby(context)
         self._bidding = bidding = Bidding(context)
         self._play = play = CardPlay(context)
-        self._roles: set[Server | None] = {None}
+        self._roles: set[str | None] = {None}
         """The roles that this server has shown; it may have both."""
         self._asked: dict[int, str] = {}
         """The text of the question that a client's message answers, by message id."""
@@ -77,7 +80,7 @@ class CgmlTable(GameTable):
             return
         if message.direction == "s2c":
             connection = self._context.connections.of(message.stream)
-            self._roles.add(row.server)
+            self._roles.add(_server_of(row))
             connection.asks(message, row)
             if row.kind == "connect complete":
                 self._lobby.announce(message, connection)
@@ -116,13 +119,12 @@ class CgmlTable(GameTable):
         )
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
-        if row.server in self._roles or self._roles == {None}:
+        role = _server_of(row)
+        if role in self._roles or self._roles == {None}:
             return False
         if any(known.url == self._context.info.server for known in self._context.announced.values()):
             # It redirects the players of a group to itself.
             return False
-        assert row.server is not None
-        role = _OF_A_SERVER[row.server]
         self._context.report_violation(
             message, "wrong-server", at=location_of(frame), clause=row.clause, name=row.name, role=role
         )
@@ -143,9 +145,9 @@ class CgmlTable(GameTable):
             return PartialView(public, None if None in cards else tuple(cards))
         if not row.broadcast or key is None or row.name in ("connect", "disconnect"):
             return None
-        if VERSION.name not in fields:
+        if "version" not in fields:
             return (row.name, key, text_key(message.fields_json))
-        without = {name: value for name, value in fields.items() if name != VERSION.name}
+        without = {name: value for name, value in fields.items() if name != "version"}
         return (row.name, key, text_key(to_json(without)))
 
     def _may_reveal(self, observation: Observation) -> set[int]:
@@ -221,7 +223,7 @@ class CgmlTable(GameTable):
     def _of_a_player(
         self, observation: Observation, hand: Hand, row: ElementType, player: int, asked: str | None
     ) -> None:
-        if row.asks:
+        if is_question(row):
             self._play.turn(observation, hand, player)
         elif row.kind == "licite answer":
             self._bidding.answers(observation, hand, player, asked)
@@ -292,3 +294,10 @@ def _named_players(message: Message) -> list[int]:
     if message.name == "newgame":
         return [player["id"] for player in message.fields["player"]][:SEATS]
     return [message.fields["playerid"]] if "playerid" in message.fields else []
+
+
+def _server_of(row: ElementType) -> str | None:
+    """Return the server with which a message is exchanged, None if it may be either."""
+    if row.name == "disconnect":
+        return None
+    return _LOGIN_SERVER if _OF_LOGIN & {row.name, row.kind} else _GAME_SERVER

@@ -19,10 +19,10 @@ from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import Field
-from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementList, Shape
+from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementList, ElementType, Shape
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
-from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, ElementType
+from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.cgml.types import Card, Choice, Pattern, Range
 
 CASES = [*SOUND, *LOOSE, *BROKEN]
