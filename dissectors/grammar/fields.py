@@ -285,6 +285,9 @@ class PartsText(FieldType):
             raise ValueError(f"{value!r} cannot be written with {quoted(self.tokenizer.separator)} in a part")
         return text
 
+    def _wire_counted(self) -> Mapping[str, Any]:
+        return ALL_THAT_FOLLOWS if self.is_spread else {"kind": "text", "limit": "its parts are not checked"}
+
     def _wrong_inside(self, kind: FieldType, name: str, number: int) -> Iterator[Wrong]:
         for wrong in kind.wrong_values():
             if wrong.kind not in OF_WHOLE_FIELDS:
@@ -433,8 +436,8 @@ class ListText(PartsText):
         return self.tokenizer.joined((texts * ((self.most or 0) + 1))[: ((self.most or 0) + 1) * self._size])
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        if self.is_counted and self.is_spread:
-            return ALL_THAT_FOLLOWS
+        if self.is_counted:
+            return self._wire_counted()
         limits = {"least": self.least or None, "most": self.most, "nulls": self.nulls or None}
         limits["spread"] = self.is_spread or None
         return {"kind": "list", "item": wire_type_of(self.item), **self.tokenizer.wire(), **limits}
@@ -563,6 +566,8 @@ class ObjectText(PartsText):
                 yield from self._wrong_inside(kind, name, number)
 
     def wire_type(self) -> Mapping[str, Any] | None:
+        if self.is_counted:
+            return self._wire_counted()
         return {
             "kind": "object",
             **self.tokenizer.wire(),

@@ -58,6 +58,8 @@ class _Generator:
             raise NotExpressible(
                 f"the codec of {protocol} has no declarative description: give it wire_format and wire_row"
             )
+        if len(protocol) == 1:
+            raise NotExpressible(f"{protocol} is too short: Wireshark's protocols have longer names")
         form = {key: value for key, value in described.items() if key not in _HEAD}
         for limit in described.get("limits", ()):
             self._limits[limit] = None

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
 from drafted_protocols import SOCKET_FILE, WIRES, Game
-from file_formats import COUNTED, COUNTED_FRAMES, PAIRS, USUAL, messages, protocol
+from file_formats import (
+    COUNTED,
+    COUNTED_FRAMES,
+    PAIRS,
+    USUAL,
+    WORDS_IN_ORDER,
+    WORDS_READ,
+    messages,
+    protocol,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import a_few, times
@@ -322,6 +331,18 @@ def test_fields_can_be_filtered(expression: str, packets: int, tmp_path: Path) -
     assert len(done.stdout.splitlines()) == packets
 
 
+@pytest.mark.full
+def test_lists_in_words_are_shown_without_errors(tmp_path: Path) -> None:
+    (tmp_path / "ordered.toml").write_text(WORDS_IN_ORDER)
+    write_capture(tmp_path / "ordered.pcap", "tcp", 4710, [("s2c", frame) for frame in WORDS_READ])
+    found = compare(tmp_path / "ordered.pcap", "ordered", tmp_path, "-P", str(tmp_path / "ordered.toml"))
+    # Of values whose ends only the message shows, tshark has the text.
+    shown = [each for each in found.differences if "only tshark: " in each]
+    assert (found.messages, found.malformed) == (len(WORDS_READ), 0)
+    assert shown
+    assert not [each for each in shown if ", True, (" in each]
+
+
 ODD_NAMES = (
     ".",
     "..",
@@ -372,6 +393,13 @@ def test_scripts_are_valid_lua(protocol: str, tmp_path: Path) -> None:
     if luac is None:
         pytest.skip("luac is not installed")
     subprocess.run([luac, "-p", str(script_of(protocol, tmp_path))], check=True)
+
+
+def test_a_name_of_one_letter_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "d.toml").write_text('protocol = "d"\nport = 4710\n[messages]\nHELLO = "c:"\n')
+    done = kiebitz("protocols", "d", "-P", str(tmp_path / "d.toml"), "-T", "lua")
+    assert (done.status, done.out) == (1, "")
+    assert "d is too short: Wireshark's protocols have longer names" in done.err
 
 
 def test_limits_are_reported() -> None:

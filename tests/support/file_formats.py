@@ -248,6 +248,7 @@ COUNTED_FRAMES: list[tuple[Direction, bytes]] = [
 
 WORDS_IN_ORDER = """
 protocol = "ordered"
+port = 4710
 framing = "lines"
 format = "words"
 
@@ -260,7 +261,9 @@ card = "/(10|[2-9JQKA])[CDHS]/"
 END = "s*: winner=player n=integer scores=[{name=player score=integer}]*n"
 LIST = "s: n=integer rooms=[{id=integer name=text state}]*n m=integer waiting=[player]*m note?=text"
 DEALT = "s: n=integer hands=[{name=player k=integer cards=[card]*k}]*n"
+HAND_OF = "s: hand={name=player k=integer cards=[card]*k} n=integer"
 UPTO = "s: names=[player]..'STOP' n=integer"
+TABLE = "s: table={n=integer cards=[card]..'STOP'} n=integer"
 BOARD = "s: board=/[-wb]{4}/ as [square]"
 HAND = "s: cards=/.*/ as [card]"
 FEN = 's: rows=/[1-8kqpKQP\\/]+/ as [[/[1-8a-zA-Z]/]/]'
@@ -287,7 +290,9 @@ WORDS_READ: dict[bytes, dict[str, Any]] = {
         "n": 2,
         "hands": [{"name": "ann", "k": 2, "cards": ["10H", "KS"]}, {"name": "bob", "k": 0, "cards": []}],
     },
+    b"HAND_OF ann 2 10H KS 5\n": {"hand": {"name": "ann", "k": 2, "cards": ["10H", "KS"]}, "n": 5},
     b"UPTO ann bob STOP 3\n": {"names": ["ann", "bob"], "n": 3},
+    b"TABLE 1:STOP 3\n": {"table": {"n": 1, "cards": []}, "n": 3},
     b"BOARD -wb-\n": {"board": [None, "w", "b", None]},
     b"HAND 2C10HQS\n": {"cards": ["2C", "10H", "QS"]},
     b"FEN kq/8/PPP5\n": {"rows": [["k", "q"], ["8"], ["P", "P", "P", "5"]]},

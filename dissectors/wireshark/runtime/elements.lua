@@ -109,15 +109,21 @@ function K.formats.elements(protocol, frame, direction)
     rows = K.rows(protocol, direction, root.tag)
   end
   if rows == nil then return K.unknown(root.tag) end
-  local chosen = rows[1].mark == nil and rows[1] or nil
+  local found, wrong
   for _, row in ipairs(rows) do
+    local is_meant = row.mark == nil
     for _, each in ipairs(root.attributes) do
-      if row.mark and each.name == row.mark[1] and each.value == row.mark[2] then chosen = chosen or row end
+      is_meant = is_meant or (each.name == row.mark[1] and each.value == row.mark[2])
+    end
+    if is_meant and found == nil then
+      local problem
+      found, problem = read_shape(row.shape, root, protocol.format.outer)
+      wrong = wrong or problem
     end
   end
-  if chosen == nil then return {name = root.tag, fields = {}, error = root.tag .. ": its kind is not known"} end
-  local found, wrong = read_shape(chosen.shape, root, protocol.format.outer)
-  if found == nil then return {name = root.tag, fields = {}, error = root.tag .. ": " .. wrong} end
+  if found == nil then
+    return {name = root.tag, fields = {}, error = root.tag .. ": " .. (wrong or "its kind is not known")}
+  end
   local function drop(node)
     node.at, node.stop = nil, nil
     for _, each in ipairs(node) do drop(each.value or each) end

@@ -119,4 +119,3 @@ function K.formats.pairs(protocol, frame, direction, name)
     return node, problem
   end)
 end
-K.types.rest = K.types.rest or K.types.text

@@ -116,6 +116,9 @@ function K.types.text(kind, text)
   return K.scalar("s", text)
 end
 
+-- A part of a value is one token.
+K.types.rest = K.types.text
+
 function K.types.number(kind, text)
   if kind.before then
     if text:sub(1, #kind.before) ~= kind.before then return nil, kind.before .. "is expected" end
