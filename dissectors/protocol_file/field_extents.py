@@ -29,7 +29,7 @@ _Waiting = Generator[None, None, int]
 _Fields = list[tuple[str, Binary]]
 
 
-class _InvalidError(Exception):
+class _NoMessage(Exception):
     """Raised for bytes that no message has."""
 
 
@@ -69,7 +69,7 @@ class FieldExtents:
         try:
             fields = yield from self._begin(walk)
             yield from walk.skip(fields)
-        except _InvalidError:
+        except _NoMessage:
             yield Extent(min(max(walk.at, begin + 1), len(data)), INVALID)
         else:
             yield Extent(walk.at, walk.at - begin)
@@ -81,13 +81,13 @@ class FieldExtents:
             while (found := self._header.extent(walk.data, walk.at, len(walk.data))) is None:
                 yield
             if not found.size:
-                raise _InvalidError
+                raise _NoMessage
             sent = self._header.read(bytes(walk.data[walk.at : found.start])).sent
             walk.at = found.start
         if self._name_type is not None:
             sent = yield from walk.value(self._name_type)
         if sent not in self._rows:
-            raise _InvalidError
+            raise _NoMessage
         return self._rows[sent]
 
 
@@ -107,7 +107,7 @@ class _Walk:
                 value, self.at = kind.unpack(cast(bytes, self.data), self.at, len(self.data))
             except Mismatch as error:
                 if error.code != "missing-field":
-                    raise _InvalidError from None
+                    raise _NoMessage from None
             else:
                 return value
             yield
@@ -128,7 +128,7 @@ class _Walk:
 
     def _check_length(self) -> None:
         if self.at > self._end:
-            raise _InvalidError
+            raise _NoMessage
 
     def _number(self, kind: Binary) -> Generator[None, None, int]:
         """Skip a number and return it, whether or not its row allows it."""
@@ -139,7 +139,7 @@ class _Walk:
         else:
             number = yield from self.value(kind)
         if number < 0:
-            raise _InvalidError
+            raise _NoMessage
         return number
 
     def _items(self, item: Binary, count: int) -> Generator[None, None, None]:
@@ -155,7 +155,7 @@ class _Walk:
         if self._left is not None:
             self._left -= 1
             if self._left < 0:
-                raise _InvalidError
+                raise _NoMessage
         size = size_of(kind)
         if size is not None:
             self.at += size

@@ -3,6 +3,7 @@
 import { TableEvents } from "./table_events.js";
 import { EventStream } from "./event_stream.js";
 import { formatCount } from "./format.js";
+import { busiestTable, checkMessage, openingView, withSession } from "./opening_view.js";
 import { TimelineData } from "./timeline_data.js";
 import { AT_FIRST, PUBLIC, differs } from "./view_state.js";
 
@@ -98,7 +99,7 @@ export class SessionModel {
       this.onlyPlayer = found.player;
       this.hasHome = found.home ?? false;
       this.delay = found.delay ?? null;
-      const { wrong = [], ...known } = this.#withSession(place);
+      const { wrong = [], ...known } = withSession(place, this.sessions);
       place = known;
       if (this.hasHome && (place.home ?? true)) return this.#showHome(place, wrong);
       const session = this.sessions.find(({ number }) => number === place.session) ?? this.sessions[0];
@@ -110,56 +111,19 @@ export class SessionModel {
       if (generation !== this.#generation) return;
       this.tables = tables;
       this.players = players;
-      const table = tables.find((one) => one.table === place.table) ?? this.#busiestTable();
-      // With another table, the rest of a place means something else.
-      const isTable = place.table === null || table?.table === place.table;
-      if (!isTable) wrong.push(`there is no table ${place.table} in this session`);
-      if (isTable && table !== null && place.at > table.last)
-        wrong.push(`there is no event ${place.at} at this table: the last one is ${table.last}`);
-      const isAt = isTable && place.at !== null && place.at <= (table?.last ?? 0);
-      // A live session opens at its latest event, a recorded one where its first game begins.
-      this.#opensAtGame = !isAt && !session.live;
-      const first = session.live || table === null ? null : Math.min(table.first + 1, table.last);
-      const at = isAt ? place.at : first;
-      const as = found.player ?? place.as ?? (place.projector ? PUBLIC : null);
+      const { opensAtGame, ...opened } = openingView(place, found.player, session, tables, wrong);
+      this.#opensAtGame = opensAtGame;
       this.#view.update({
-        ...place,
-        home: false,
-        session: session.number,
-        table: table?.table ?? null,
-        at,
-        as,
-        live: session.live,
-        trouble: "",
+        ...opened,
         notice: [...wrong, session.lacks ?? this.#source.leftOut].filter(Boolean).join(" · "),
       });
-      if (place.message !== null) await this.#checkMessage(place.message, as);
+      await checkMessage(this.#source, this.#view, place.message, opened.as);
       await this.#loadTable();
     } catch (error) {
       this.#showError(error);
       // The server may still be starting.
       if (error.isUnreachable) this.#later("open", 2000, () => this.open(place));
     }
-  }
-
-  /** Open no message that the session, or the viewer, does not have. */
-  async #checkMessage(number, as) {
-    try {
-      await this.#source.message(as, number);
-    } catch (error) {
-      const { message, notice } = this.#view.now;
-      if (message === number && !error.isUnreachable)
-        this.#view.update({ message: null, notice: [error.message, notice].filter(Boolean).join(" · ") });
-    }
-  }
-
-  /** Return a view state with the number of the session that its `group` names; of several, the live one. */
-  #withSession({ group = null, ...place }) {
-    if (group === null) return place;
-    const named = this.sessions.filter(({ label }) => label === group);
-    const found = named.findLast(({ live }) => live) ?? named.at(-1);
-    if (found !== undefined) return { ...place, session: found.number, home: false };
-    return { ...place, home: true, wrong: [...(place.wrong ?? []), `there is no session ${group} here`] };
   }
 
   /** Show the home page, which loads its own data. */
@@ -171,10 +135,6 @@ export class SessionModel {
     this.#view.update({ session, table, at, as, message, home: true, several: false, projector });
     this.#view.update({ playing: false, live: false, notice: wrong.join(" · "), trouble: "" });
     this.#view.notifyData();
-  }
-
-  #busiestTable() {
-    return this.tables.reduce((most, table) => (table.last > (most?.last ?? -1) ? table : most), null);
   }
 
   /** Load all data of the current table. */
@@ -288,7 +248,7 @@ export class SessionModel {
     const { tables, players } = await this.#source.tables();
     this.tables = tables;
     this.players = players;
-    if (this.#view.now.table === null) this.#view.update({ table: this.#busiestTable()?.table ?? null });
+    if (this.#view.now.table === null) this.#view.update({ table: busiestTable(this.tables)?.table ?? null });
     this.#view.notifyData();
   }
 

@@ -446,6 +446,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     names = asked(five, "tables", session=session)["players"]
     assert sight.tell("[...document.getElementById('as').options].map((one) => one.textContent)") == [
         "everything",
+        "public view",
         *names,
     ]
     sight.one("#as").select_option(label="bob")

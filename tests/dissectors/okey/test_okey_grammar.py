@@ -62,8 +62,6 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "wanted-name": texts,
     "name": texts,
     "names": places,
-    "text": texts,
-    "flag": st.booleans(),
     "lobby": st.integers(-(2**31), 2**31 - 1),
     "seat": st.integers(0, 3),
     "tile": slots,
@@ -82,7 +80,10 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 def values(field: Field) -> st.SearchStrategy[Any]:
     name = next((name for name, kind in TYPES.items() if kind is field.type), None)
-    return VALUES[name] if name is not None else st.sampled_from(field.type.words)
+    if name is not None:
+        return VALUES[name]
+    words = [field.type.decode(word) for word in field.type.words]
+    return st.sampled_from(words) if words else texts
 
 
 @pytest.mark.full(but=14)
