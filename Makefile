@@ -9,7 +9,7 @@ DEMO_DB = .demo/game.db
 # Else each of thousands of commands would compile its modules anew, which takes three times as long as its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest test-newest soak fuzz bench docs docs-serve site man clean
+.PHONY: setup demo test lint types tests test-proxy test-dissectors test-storage test-kiebitz test-cli test-security test-system test-all test-oldest test-newest test-compiled soak fuzz bench docs docs-serve site man clean
 
 # The command and all that its tests need, in `.venv`.
 setup: .venv/installed
@@ -92,6 +92,17 @@ test-oldest:
 		--editable '.[test]'
 	$(PYTEST:.venv/%=.venv-oldest/%) < /dev/null
 
+# The tests of what is compiled, on a compiled wheel in an environment of its own; it takes ten minutes to build.
+test-compiled:
+	rm -rf .compiled
+	mkdir .compiled
+	ln -s $(CURDIR)/captures $(CURDIR)/docs $(CURDIR)/tests $(CURDIR)/pyproject.toml .compiled
+	$(PYTHON) -m venv .compiled/venv
+	KIEBITZ_COMPILE=1 .compiled/venv/bin/python -m pip install --quiet '.[test]'
+	cd .compiled && venv/bin/pytest -n 3 --dist worksteal -m 'not soak' $(OF_COMPILED) < /dev/null
+
+OF_COMPILED = tests/dissectors tests/proxy tests/storage tests/kiebitz/test_protocol_files_live.py
+
 # Types, and the tests of one minute about what other packages offer, with the newest versions that pyproject.toml
 # allows: for a Python other than the one of `make test`, as in `make test-newest PYTHON=python3.13`.
 test-newest:
@@ -145,4 +156,4 @@ install = .venv/bin/uv pip install --quiet --python .venv/bin/python --editable 
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .venv-newest .demo site public build dist man *.egg-info
+	rm -rf .venv .venv-oldest .venv-newest .compiled .demo site public build dist man *.egg-info

@@ -21,6 +21,7 @@ from kiebitz.cli.terminal.console import set_colour_preference
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.suggestions import did_you_mean
+from kiebitz.services.importing import is_compiled
 from kiebitz.services.progress import OnProgress, set_display
 from kiebitz.services.standard_streams import (
     escape_unencodable,
@@ -156,13 +157,19 @@ class Kiebitz(click.Group):
             return None
 
 
+_BUILD = (
+    f"Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}, "
+    f"{'compiled' if is_compiled() else 'not compiled'}"
+)
+
+
 @click.group(cls=Kiebitz, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(
     None,
     "-V",
     "--version",
     package_name="kiebitz",
-    message=f"%(prog)s %(version)s (Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version})",
+    message=f"%(prog)s %(version)s ({_BUILD})",
 )
 def kiebitz() -> None:
     """Relay, record and inspect networked table games.

@@ -47,6 +47,13 @@ if TYPE_CHECKING:
 @protocol_option
 @anonymize_option
 @mapping_file_option
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 2),
+    help="Import large captures in 1 process or 2. Two take less time and more CPU time.  "
+    "[default: 2; 1 if Kiebitz is compiled]",
+)
 def import_command(
     files: tuple[str, ...],
     database: str,
@@ -54,6 +61,7 @@ def import_command(
     decode_as: tuple[str, ...],
     is_anonymized: bool,
     mapping_file: str | None,
+    jobs: int | None,
 ) -> None:
     """Import capture files into a database, each as a session.
 
@@ -74,7 +82,7 @@ def import_command(
     forced = parse_decode_as(decode_as)
     stand_ins = pseudonyms_if(is_anonymized)
     with writing_mapping(mapping_file, stand_ins):
-        failed = _import(files, database, forced, RecordingRoom(max_size), stand_ins)
+        failed = _import(files, database, forced, RecordingRoom(max_size), stand_ins, jobs)
     if failed:
         raise click.exceptions.Exit(FAILED)
 
@@ -85,6 +93,7 @@ def _import(
     forced: DecodeAs,
     room: RecordingRoom,
     stand_ins: Pseudonyms | None,
+    jobs: int | None,
 ) -> bool:
     """Import each file, anonymized if there are pseudonyms; return True if one of them failed."""
     # It loads Rich, without which help and errors come sooner.
@@ -106,7 +115,9 @@ def _import(
                 _import_database(file, database, forced, room, stand_ins)
                 continue
             with loading(file) as on_progress:
-                recording, _ = import_capture(file, database, forced, on_progress, room.is_full, stand_ins)
+                recording, _ = import_capture(
+                    file, database, forced, on_progress, room.is_full, stand_ins, jobs
+                )
         except CaptureError as error:
             warn(str(error))
             failed = True

@@ -42,6 +42,9 @@ TOO_MUCH = "not understood: unexpected after the last field"
 NO_FIELDS = "no fields"
 UNKNOWN_FIELD = "not specified: readers ignore it"
 
+_OTHER_VALUES = (Mismatch, *UNWRITABLE)
+"""Exceptions for values that belong to another row."""
+
 
 class Part(msgspec.Struct, frozen=True):
     """The bytes of a field or of a part of it, from `start` to `end`, with its name.
@@ -166,8 +169,7 @@ class LayoutCodec(Codec):
                 continue
             try:
                 frame = self.envelope.wrap(write(row, fields))
-            except (Mismatch, *UNWRITABLE):
-                # Values of other types than this row's.
+            except _OTHER_VALUES:
                 continue
             decoded = self.decode(frame, direction)
             is_same = decoded.row is not None and decoded.row.name == name and decoded.fields_json == wanted

@@ -54,7 +54,7 @@ def dissect_into(source: str, database: str) -> Dissected:
         # Databases need no capture reader.
         from kiebitz.services.importing.packets import import_capture
 
-        recording, lacks = import_capture(path, database, {}, lambda done, of: None, takes_second_core=False)
+        recording, lacks = import_capture(path, database, {}, lambda done, of: None, jobs=1)
         return Dissected(database, recording.recorder.session_id, lacks)
     from kiebitz.storage.derived.derived_session import dissect_again
 

@@ -65,7 +65,9 @@ def long_capture(tmp_path: Path) -> Path:
 def importing_process(capture: Path, database: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Yield the command, once it has written something, and the process id of its inspector."""
     process = subprocess.Popen(
-        [*KIEBITZ, "import", str(capture), "-w", str(database)], stderr=subprocess.PIPE, text=True
+        [*KIEBITZ, "import", str(capture), "-w", str(database), "--jobs", "2"],
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         log = database.with_name(f"{database.name}-wal")
@@ -87,11 +89,11 @@ def test_two_processes_give_the_rows_of_one(
 ) -> None:
     capture = str(Path(CAPTURES, name))
     databases = [tmp_path / "one.db", tmp_path / "two.db"]
-    for database, least in zip(databases, (1 << 40, 0), strict=True):
-        monkeypatch.setattr(importing, "MIN_SIZE_FOR_PROCESS", least)
+    monkeypatch.setattr(importing, "MIN_SIZE_FOR_PROCESS", 0)
+    for jobs, database in enumerate(databases, 1):
         # A second session's numbers continue those of the first.
         for _ in range(2):
-            import_capture(capture, str(database), {}, lambda done, size: None)
+            import_capture(capture, str(database), {}, lambda done, size: None, jobs=jobs)
     for table in TABLES:
         of_one, of_two = (rows(database, f"SELECT * FROM {table}") for database in databases)
         assert of_two == of_one, table

@@ -1,6 +1,7 @@
 """A user's way with a plug-in: Kiebitz and Knobeln are installed in a fresh environment, and work together.
 
-Nothing is fetched: the environment sees the packages of the one that the tests run in, but for Kiebitz.
+Nothing is fetched: the environment sees the packages of the one that the tests run in, but for Kiebitz. In a
+second environment Kiebitz is compiled, which takes minutes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from command import ROOT
 from processes_and_rows import PATIENCE_S, free_port, rows, running
 from scapy.layers.inet import IP, UDP
 from scapy.utils import wrpcap
+from strength import CEILING_S
+
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import TABLES
 
 ROOMS = ("proxy", "dissectors", "storage", "cli")
 PLUGIN = ROOT / "tests" / "plugins" / "knobeln"
@@ -45,8 +50,9 @@ TOLD = ["alice joins", "bob joins", "alice rolls 6", "bob rolls 1"]
 class Environment:
     """A fresh virtual environment, in which nothing of the checkout can be imported."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, is_compiled: bool) -> None:
         self.folder = folder
+        self.is_compiled = is_compiled
         self.scripts = folder / "bin"
         venv.create(folder, symlinks=True)
         paths = {"base": str(folder), "platbase": str(folder)}
@@ -58,10 +64,10 @@ class Environment:
         done = subprocess.run(
             [self.scripts / program, *arguments],
             cwd=self.folder,
-            env=_plain_environment(),
+            env=_plain_environment() | ({"KIEBITZ_COMPILE": "1"} if self.is_compiled else {}),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=CEILING_S[self.is_compiled],
         )
         assert done.returncode == status, done.stderr
         return done
@@ -89,8 +95,11 @@ def _plain_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
 
 
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+@pytest.fixture(scope="module", params=["plain", "compiled"])
+def fresh(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Environment:
+    is_compiled = request.param == "compiled"
+    if is_compiled:
+        pytest.importorskip("Cython", reason="Kiebitz is compiled by Cython")
     sources = tmp_path_factory.mktemp("sources")
     no_caches = shutil.ignore_patterns("__pycache__")
     for folder in ("kiebitz", *ROOMS):
@@ -104,7 +113,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources / "kiebitz")
     shutil.copytree(PLUGIN, sources / "knobeln", ignore=no_caches)
-    environment = Environment(tmp_path_factory.mktemp("environment"))
+    environment = Environment(tmp_path_factory.mktemp("environment"), is_compiled)
     environment.install(sources / "kiebitz")
     environment.install(sources / "knobeln")
     return environment
@@ -130,7 +139,28 @@ def test_the_installed_copy_runs_and_is_complete(fresh: Environment) -> None:
     found = fresh.run("python", "-I", "-c", program).stdout.strip()
     assert found == str(fresh.packages / "kiebitz" / "__init__.py")
     for room in ROOMS:
-        assert _files(fresh.packages / "kiebitz" / room) == _files(ROOT / room)
+        files = _files(fresh.packages / "kiebitz" / room)
+        modules = {file for file in files if file.suffix == ".so"}
+        assert files - modules == _files(ROOT / room)
+        assert bool(modules) == (fresh.is_compiled and room != "cli")
+    version = fresh.run("kiebitz", "--version").stdout
+    assert ("(compiled, " in version, "(not compiled, " in version) == (
+        fresh.is_compiled,
+        not fresh.is_compiled,
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("capture", sorted(path.name for path in (ROOT / "captures").glob("*.pcap*")))
+def test_its_rows_are_those_of_the_checkout(fresh: Environment, tmp_path: Path, capture: str) -> None:
+    source = str(ROOT / "captures" / capture)
+    fresh.run("kiebitz", "import", source, "-w", str(tmp_path / "installed.db"))
+    import_capture(source, str(tmp_path / "checkout.db"), {}, lambda _done, _all: None)
+    for table in TABLES:
+        query = f"SELECT * FROM {table}"
+        if table == "sessions":
+            query = "SELECT source, started_ns, ended_ns, messages_before FROM sessions"
+        assert rows(tmp_path / "installed.db", query) == rows(tmp_path / "checkout.db", query), table
 
 
 @pytest.mark.full

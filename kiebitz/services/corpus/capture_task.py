@@ -117,9 +117,7 @@ def _add(corpus: Corpus, task: Task) -> Outcome:
     digest = content_digest(task.path, MAX_CONTENT_BYTES)
     if corpus.has(digest):
         return Outcome(digest)
-    recording, lacks = import_capture(
-        task.path, MEMORY, {}, lambda done, of: None, _is_full, takes_second_core=False
-    )
+    recording, lacks = import_capture(task.path, MEMORY, {}, lambda done, of: None, _is_full, jobs=1)
     recorder = recording.recorder
     with closing(recorder.connection) as connection:
         if _is_full(recorder):
