@@ -129,8 +129,9 @@ TALKS = {
 }
 
 
+@pytest.mark.full(but=1)
 @DIRECTIONS
-@pytest.mark.parametrize("name", TALKS)
+@pytest.mark.parametrize("name", [*TALKS][::-1])
 def test_protocol_files_and_plugins(name: str, direction: Direction) -> None:
     talk = TALKS[name]
     check(game_from(talk.items, [talk.dissector]), direction, 100_000)

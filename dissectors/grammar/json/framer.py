@@ -65,7 +65,7 @@ class JsonFraming:
         self.names = _as_sent(names)
         self._own = frozenset() if attributes is None else self.names - _as_sent(attributes)
         self._has_any_name = attributes is None
-        self._length = max(_MAX_NAME * self._has_any_name, *map(len, self.names))
+        self._length = max(_MAX_NAME * self._has_any_name, max(map(len, self.names), default=0))
         self.max_length = 2 * _MAX_BLANKS + self._length + 4
         self.ends = CachedEnds(self._whole_ends)
 
