@@ -37,6 +37,7 @@ def check(game: Game, direction: Direction, most: int) -> None:
     assert unread or not chosen
 
 
+@pytest.mark.full(but=5)
 @DIRECTIONS
 @pytest.mark.parametrize("capture", few_captures(RECORDED))
 def test_the_other_side_is_not_blamed(capture: str, direction: Direction) -> None:
@@ -57,6 +58,7 @@ FROM_ALL_COPIES = ("out-of-turn", "cannot-pay")
 """In Catan, the turn and the hands follow from the messages to all clients."""
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("capture", few_captures(RECORDED))
 def test_no_client_is_blamed_for_a_message_to_another_one(capture: str) -> None:
     game, chance = game_of(capture), random.Random(2)

@@ -36,7 +36,6 @@ QUICK = {
     ("maexchen-head-tiny.pcap", "recorded"),
     ("maexchen-head-tiny.pcap", "imported"),
     ("schafkopf-1.3-badcard.pcap", "exported"),
-    ("catan-lurche-py-3p.pcap.gz", "recorded"),
     ("okey-seed-game-win.pcap.gz", "recorded"),
     ("cgml-tiny.pcap.gz", "recorded"),
 }
