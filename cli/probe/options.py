@@ -32,7 +32,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class RunOptions(msgspec.Struct, frozen=True):
-    """How the cases run, and where they are recorded."""
+    """The options for running and recording the cases."""
 
     via_session: str | None
     restart: str | None

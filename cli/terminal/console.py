@@ -220,7 +220,7 @@ def _cell(value: Any) -> Any:
 
 
 COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "note": "cyan"}
-"""By severity, most severe first."""
+"""Severity -> colour, the most severe first."""
 
 
 def has_keyboard() -> bool:

@@ -217,7 +217,7 @@ class _Conversation:
 
 
 class _DirectionBuffer:
-    """One direction: the waiting items, their bytes from `_done` on, and the replacements of those before.
+    """The waiting items of one direction, their bytes from `_done` on, and the replacements of those before.
 
     Messages that were compressed are longer then, so that the offsets of later items change.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import islice
 from math import gcd
 
 import msgspec
@@ -77,7 +78,7 @@ def _candidates() -> Iterator[Header]:
 
 def framing_of(header: Header, segments: Iterable[Segment]) -> Framing:
     """Return the framing of a header: constants, what stands for the name, and numbers before the length."""
-    frames = [data for segment in segments for data in _frames(header, segment.data)][:_MAX_FRAMES]
+    frames = _first_frames(header, segments)
     kind: IntegerKind = f"u{8 * header.size}"  # type: ignore[assignment]  # of literals
     order: ByteOrder = header.order
     if not header.before:
@@ -124,7 +125,7 @@ def _fit(segments: Sequence[Segment], header: Header) -> tuple[float, int]:
 
 def described(header: Header, segments: Iterable[Segment]) -> str:
     """Return the header in words: a byte with 7 values, then 4 bytes that equal the remaining length."""
-    frames = [data for segment in segments for data in _frames(header, segment.data)][:_MAX_FRAMES]
+    frames = _first_frames(header, segments)
     parts = []
     if header.before:
         values = len({frame[: header.before] for frame in frames})
@@ -138,6 +139,11 @@ def described(header: Header, segments: Iterable[Segment]) -> str:
     is_one = "s" if header.size == 1 else ""
     parts.append(f"{_bytes(header.size)} that equal{is_one} {what}{order}")
     return ", then ".join(parts)
+
+
+def _first_frames(header: Header, segments: Iterable[Segment]) -> list[bytes]:
+    """Return the first frames of the segments."""
+    return [*islice((frame for segment in segments for frame in _frames(header, segment.data)), _MAX_FRAMES)]
 
 
 def _frames(header: Header, data: bytes) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ Connection = TypeVar("Connection")
 
 
 class Connections(dict[int, Connection]):
-    """What a table knows of each client's connection, by the id of its stream."""
+    """The records of a table about its clients' connections, by the ids of their streams."""
 
     def __init__(self, create: Callable[[Stream], Connection]) -> None:
         super().__init__()

@@ -124,6 +124,14 @@ class FieldType(ABC):
     parts: Sequence[FieldType] = ()
     """Types of the parts of a value, if it has any; `with_parts` then applies a function to each part."""
 
+    def end_in(self, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
+        """Return the end of the tokens of a value that begins `at` a token; some may be missing.
+
+        `numbers` are the values of the fields beside it that are numbers.
+        """
+        least, most = self.width
+        return at + max(least, min(len(texts) - at, len(texts) if most is None else most))
+
     @abstractmethod
     def decode(self, text: str) -> Any:
         """Return the JSON value of `text`; raise Mismatch if it is not valid."""

@@ -248,13 +248,6 @@ class PartsText(FieldType):
                 return
             yield *found, number, number + 1
 
-    def end_in(self, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
-        """Return the end of the tokens of a counted value that begins `at` a token; some may be missing.
-
-        `numbers` are the values of the fields beside it that are numbers.
-        """
-        raise NotImplementedError
-
     @abstractmethod
     def decode_tokens(self, texts: Sequence[str]) -> Any:
         """Return the value of the texts of its tokens. Raises Mismatch."""
@@ -352,7 +345,7 @@ class ListText(PartsText):
         """Yield the ranges of tokens of the items."""
         at, end = 0, len(texts) - bool(self.until)
         while at < end:
-            start, at = at, _end_of(self.item, texts, at, {}) if self.item.is_counted else at + self._size
+            start, at = at, self.item.end_in(texts, at, {}) if self.item.is_counted else at + self._size
             yield start, min(at, end)
 
     def pieces(self, texts: Sequence[str]) -> Iterator[tuple[Path, FieldType, int, int]]:
@@ -360,16 +353,18 @@ class ListText(PartsText):
             yield (number,), self.item, *place
 
     def end_in(self, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
+        if not (self.is_counted and self.is_spread):
+            return super().end_in(texts, at, numbers)
         size, left = len(texts), numbers.get(self.count)
         if self.until:
             while at < size and texts[at] != self.until:
-                at = _end_of(self.item, texts, at, {})
+                at = self.item.end_in(texts, at, {})
             return at + 1
         if left is None:
             return max(at, size)
         # Beyond the message it does not matter how much is missing.
         while left and at <= size:
-            at, left = max(_end_of(self.item, texts, at, {}), at + 1), left - 1
+            at, left = max(self.item.end_in(texts, at, {}), at + 1), left - 1
         return at
 
     def part_at(self, number: int) -> tuple[Path, FieldType] | None:
@@ -495,6 +490,8 @@ class ObjectText(PartsText):
             yield (name,), self.fields[name], start, min(end, len(texts))
 
     def end_in(self, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
+        if not (self.is_counted and self.is_spread):
+            return super().end_in(texts, at, numbers)
         return at + [*spans_in(self.fields.items(), texts[at:])][-1][2]
 
     def part_at(self, number: int) -> tuple[Path, FieldType] | None:
@@ -537,7 +534,7 @@ class ObjectText(PartsText):
                     texts, len(texts), f"{name} has fewer items than its number says", "missing-field"
                 )
             try:
-                values[name] = decode_sent(self.fields[name], texts[at:end])
+                values[name] = _decoded(self.fields[name], texts[at:end])
             except Mismatch as error:
                 raise error.moved(at) from None
         return values
@@ -588,7 +585,7 @@ def spans_in(fields: Iterable[tuple[str, FieldType]], texts: Sequence[str]) -> I
     numbers: dict[str, int] = {}
     at = 0
     for name, kind in fields:
-        end = _end_of(kind, texts, at, numbers)
+        end = kind.end_in(texts, at, numbers)
         text = texts[at] if at < len(texts) else ""
         if end == at + 1 and text.isdecimal() and len(text) < _LONG:
             numbers[name] = int(text)
@@ -596,26 +593,18 @@ def spans_in(fields: Iterable[tuple[str, FieldType]], texts: Sequence[str]) -> I
         at = end
 
 
-def _end_of(kind: FieldType, texts: Sequence[str], at: int, numbers: Mapping[str, int]) -> int:
-    """Return the end of the tokens of a value that begins `at` one."""
-    if isinstance(kind, PartsText) and kind.is_counted and kind.is_spread:
-        return kind.end_in(texts, at, numbers)
-    least, most = kind.width
-    return at + max(least, min(len(texts) - at, len(texts) if most is None else most))
-
-
-def decode_sent(kind: FieldType, texts: Sequence[str]) -> Any:
+def _decoded(kind: FieldType, texts: Sequence[str]) -> Any:
     """Return the value of its tokens. Raises Mismatch."""
     if isinstance(kind, PartsText) and kind.is_spread:
         return kind.decode_tokens(texts)
     return kind.decode(texts[0])
 
 
-def token_types(kind: FieldType) -> list[FieldType]:
-    """Return the types of the tokens of a value that always has the same number of them."""
+def token_types(kind: FieldType, count: int | None = None) -> list[FieldType]:
+    """Return the types of the tokens of a value, of which there are `count`, else as few as possible."""
     if not isinstance(kind, PartsText) or not kind.is_spread:
-        return [kind]
-    parts = map(kind.part_at, range(kind.width[0]))
+        return [kind] * (1 if count is None else count)
+    parts = map(kind.part_at, range(kind.width[0] if count is None else count))
     return [part[1] for part in parts if part is not None]
 
 

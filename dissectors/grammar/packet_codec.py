@@ -25,6 +25,7 @@ from kiebitz.dissectors.grammar.fields import (
     Rest,
     Word,
     decode_incomplete,
+    token_types,
     unknown_word,
 )
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
@@ -81,15 +82,9 @@ class FirstLines(NamedTuple):
 
 def line_types(row: MessageType, count: int = 0) -> list[FieldType]:
     """Return the types of the lines of a row, with `count` lines after the first one if it may have them."""
-    found: list[FieldType] = []
-    for field, start, end in spans_of(row, count)[0]:
-        kind = field.type
-        if isinstance(kind, PartsText) and kind.is_spread:
-            parts = (kind.part_at(number) for number in range(end - start))
-            found += (part[1] for part in parts if part is not None)
-        else:
-            found += [kind] * (end - start)
-    return found
+    return [
+        kind for field, start, end in spans_of(row, count)[0] for kind in token_types(field.type, end - start)
+    ]
 
 
 def packet_forms(
@@ -118,7 +113,7 @@ def _form(rows: Sequence[MessageType], end: bytes, encoded: Callable[[str], Iter
         lines = [line_types(row) for row in rows]
         forms = ([_texts_of(kind, encoded) for kind in kinds] for kinds in zip(*lines, strict=True))
         return PacketForm(end, counted=Counted(tuple(map(_either, forms)), _period(rows[0])))
-    with_texts = [row for row in rows if any(_is_any(kind) for kind in line_types(row, 1))]
+    with_texts = [row for row in rows if any(kind.is_free_text for kind in line_types(row, 1))]
     most = max((_most_lines(row) for row in with_texts), default=0)
     least = min((len(line_types(row)) for row in with_texts), default=0)
     return PacketForm(end, most, most if most < _ALL else least)
@@ -135,11 +130,6 @@ def _texts_of(kind: FieldType, encoded: Callable[[str], Iterable[bytes]]) -> Any
     if isinstance(kind, Word):
         return frozenset(each for word in kind.values for each in encoded(word))
     return TypedLine(kind) if isinstance(kind, Number) else AnyLine()
-
-
-def _is_any(kind: FieldType) -> bool:
-    """Return True if a line of this type may be any text."""
-    return kind.is_free_text
 
 
 def _most_lines(row: MessageType) -> int:

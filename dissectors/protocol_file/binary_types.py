@@ -180,6 +180,12 @@ class Binary(FieldType):
 
     def as_bytes(self, text: str) -> bytes:
         """Return the bytes of a text, which may be invalid for the type; raise ValueError if impossible."""
+        try:
+            return self._bytes_of(text)
+        except Mismatch as error:
+            raise ValueError(error.problem) from error
+
+    def _bytes_of(self, text: str) -> bytes:
         return self.pack(self.decode(text))
 
     def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
@@ -249,7 +255,7 @@ class BinaryNumber(Binary):
     def encode(self, value: Any) -> str:
         return self._text.encode(value)
 
-    def as_bytes(self, text: str) -> bytes:
+    def _bytes_of(self, text: str) -> bytes:
         value = self._text.decode(text)
         return self.pack(float(value) if self._is_float else value)
 
@@ -328,8 +334,8 @@ class BinaryBoolean(Binary):
     def encode(self, value: Any) -> str:
         return self._text.encode(value)
 
-    def as_bytes(self, text: str) -> bytes:
-        return bytes([int(text)]) if text.isdigit() and len(text) < 4 else super().as_bytes(text)
+    def _bytes_of(self, text: str) -> bytes:
+        return bytes([int(text)]) if text.isdigit() and len(text) < 4 else super()._bytes_of(text)
 
     def wire_type(self) -> Mapping[str, Any] | None:
         return {"kind": "binary_boolean"}
@@ -449,7 +455,7 @@ class BinaryText(BinarySequence):
     def encode(self, value: Any) -> str:
         return str(value)
 
-    def as_bytes(self, text: str) -> bytes:
+    def _bytes_of(self, text: str) -> bytes:
         return self.wrap(text.encode(self._encoding, "surrogateescape"))
 
     def wire_type(self) -> Mapping[str, Any] | None:

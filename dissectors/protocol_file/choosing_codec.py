@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,9 +12,8 @@ from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar, MessageType
 from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocol_file.file_codec import MakeCodec, part_of
 from kiebitz.dissectors.protocol_file.specification import Specification
-
-MakeCodec = Callable[[Specification, Grammar], Codec]
 
 
 class ChoosingCodec(CarriedCodec):
@@ -32,12 +31,11 @@ class ChoosingCodec(CarriedCodec):
                 ]
                 if not rows:
                     continue
-                part = Grammar(grammar.protocol, grammar.title, rows=rows, lenient=grammar.lenient)
                 of = specification.format_of(direction)
                 if not has_name:
                     of = msgspec.structs.replace(of, name="")
                 inner = msgspec.structs.replace(specification, format=of)
-                self._codecs[direction, has_name] = make(inner, part)
+                self._codecs[direction, has_name] = make(inner, part_of(grammar, rows))
         self._first = next(iter(self._codecs.values()))
         self.wire_fallback = self._first.wire_fallback
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.choosing_codec import ChoosingCodec
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
+from kiebitz.dissectors.protocol_file.file_codec import MakeCodec
 from kiebitz.dissectors.protocol_file.header_codec import HeaderCodec
 from kiebitz.dissectors.protocol_file.json_codec import FileJsonCodec
 from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
@@ -61,7 +62,7 @@ def _packet_codec(specification: Specification, grammar: Grammar) -> PacketCodec
     )
 
 
-_CODECS: dict[str, Callable[[Specification, Grammar], Codec]] = {
+_CODECS: dict[str, MakeCodec] = {
     "words": _text_codec,
     "delimited": _text_codec,
     "lines": _text_codec,

@@ -223,10 +223,7 @@ class Header:
     def as_bytes(self, kind: FieldType, text: str) -> bytes:
         """Return a text as it is written in a field; raise ValueError if that is impossible."""
         assert isinstance(kind, Binary)
-        try:
-            return kind.as_bytes(text)
-        except Mismatch as error:
-            raise ValueError(error.problem) from error
+        return kind.as_bytes(text)
 
     def wire(self) -> Mapping[str, Any]:
         """Return the declarative description of the framing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -23,12 +23,11 @@ from kiebitz.dissectors.grammar.grammar import (
 from kiebitz.dissectors.grammar.layout_codec import unknown_name
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import OPPOSITE, Direction
+from kiebitz.dissectors.protocol_file.file_codec import MakeCodec, part_of
 from kiebitz.dissectors.protocol_file.grammar import rows_of
 from kiebitz.dissectors.protocol_file.header import Header, Part, Read
 from kiebitz.dissectors.protocol_file.specification import LENGTH, NAME, Framing, Specification
 from kiebitz.dissectors.protocol_file.text_head import TextHead
-
-MakeCodec = Callable[[Specification, Grammar], Codec]
 
 _WHOLE = Framing(kind="datagrams")
 """The framing of a message that is all that there is."""
@@ -68,18 +67,14 @@ class HeaderCodec(CarriedCodec):
         self._codecs: dict[tuple[Direction, str], Codec] = {}
         """The codecs of the messages by direction and name."""
         if not framing.has_name:
-            codec = make(inner, self._part_of(grammar, rows))
+            codec = make(inner, part_of(grammar, rows))
             self._codecs = dict.fromkeys(((row.direction, row.name) for row in rows), codec)
         else:
             inner = msgspec.structs.replace(inner, format=msgspec.structs.replace(inner.format, name=""))
             for key in dict.fromkeys((row.direction, row.name) for row in rows):
                 own = [row for row in rows if (row.direction, row.name) == key]
-                codec = self._codecs[key] = make(inner, self._part_of(grammar, own))
+                codec = self._codecs[key] = make(inner, part_of(grammar, own))
         self.wire_fallback = codec.wire_fallback
-
-    @staticmethod
-    def _part_of(grammar: Grammar, rows: list[MessageType]) -> Grammar:
-        return Grammar(grammar.protocol, grammar.title, rows=rows, lenient=grammar.lenient)
 
     def start_of(self, frame: bytes) -> int:
         found = self.header.extent(frame, 0, len(frame))

@@ -9,6 +9,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from importlib.machinery import SourceFileLoader
 from types import CodeType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypedDict
@@ -92,13 +93,8 @@ class _Loader(SourceFileLoader):
 
     def path_stats(self, path: str) -> Mapping[str, Any]:
         """Return the size of the file, and a time that differs if it or a module that reads it changes."""
-        here = os.path.dirname(__file__)
-        sources = (path, __file__, os.path.join(here, "specification.py"), *_reading(here))
-        stats = [os.stat(each) for each in sources]
-        return {
-            "mtime": sum(int(each.st_mtime) + each.st_size for each in stats),
-            "size": stats[0].st_size,
-        }
+        found = os.stat(path)
+        return {"mtime": int(found.st_mtime) + found.st_size + _readers_stamp(), "size": found.st_size}
 
     def source_to_code(  # type: ignore[override]  # typeshed has it as static in one base class only
         self, data: Any, path: Any = ""
@@ -121,9 +117,14 @@ def _read(path: str, package: str, types: Collection[str], *, is_whole: bool = T
     return read(text, os.path.basename(path), lambda protocol: parts, is_whole=is_whole).specification
 
 
-def _reading(here: str) -> list[str]:
+@cache
+def _readers_stamp() -> int:
+    """Return a number that differs if a module that reads packages' files changes."""
+    here = os.path.dirname(__file__)
     with os.scandir(os.path.join(here, "reading")) as found:
-        return [entry.path for entry in found if entry.name.endswith(".py")]
+        reading = [entry.path for entry in found if entry.name.endswith(".py")]
+    stats = [os.stat(each) for each in (__file__, os.path.join(here, "specification.py"), *reading)]
+    return sum(int(each.st_mtime) + each.st_size for each in stats)
 
 
 def packaged_grammar(

@@ -132,10 +132,7 @@ class StructCodec(FileCodec):
         return part.type.pack(value)
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
-        try:
-            return _binary(field).as_bytes(text)
-        except Mismatch as error:
-            raise ValueError(error.problem) from error
+        return _binary(field).as_bytes(text)
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         # Any byte may be a code.

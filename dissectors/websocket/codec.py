@@ -26,7 +26,7 @@ _WIRE_LIMITS = (
     "handshakes, pings and close frames are Wireshark's own",
     "Wireshark reads WebSocket at the ports in the preferences of the protocol",
 )
-"""What Wireshark, whose own dissector reads WebSocket, shows otherwise, or needs."""
+"""Limits of Wireshark, whose own dissector reads WebSocket."""
 
 _NAMES = {TEXT: "text", BINARY: "binary"}
 

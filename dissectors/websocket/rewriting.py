@@ -27,7 +27,7 @@ _NAMES = re.compile(
     rb"|accept(-[a-z]+)?|sec-websocket-protocol|content-type|transfer-encoding)",
     re.I,
 )
-"""Names of fields of a handshake that identify nobody; their values may."""
+"""Names of fields of a handshake that are not personal, though their values may be."""
 
 _LINE = re.compile(rb"([^\r\n]*)(\r?\n|$)")
 _REQUEST = re.compile(rb"([A-Z]{1,20} )(\S+)( HTTP/1\.\d)")

@@ -7,7 +7,7 @@ const MOST_LIFELINES = 24;
 /** A value that is left out: an object, or any other of many characters. */
 const LONG_VALUE = /(\S+?)=(\{.{25,}?\}(?= \S+?=|$)|\S{25,})/g;
 
-/** The lifelines of the public view: a message is there once, whoever received it. */
+/** The lifelines of the public view, which has each message once, with all players as its receiver. */
 export const PUBLIC_LINES = { names: ["all players", "server"], of: { get: () => 0, has: () => true } };
 
 /**

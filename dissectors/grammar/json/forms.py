@@ -1,4 +1,4 @@
-"""What a protocol may say about JSON messages beyond the types of their fields."""
+"""Forms of JSON messages, and numbers of items that depend on another field."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ _LIMITS: Mapping[str, Callable[[XmlFormat], object]] = {
     "misprints in the markup are errors, though Kiebitz reads some of them": lambda of: of.misprints,
     "an envelope around several messages, or without its end, is not checked": lambda of: of.envelope,
 }
-"""What dissectors for Wireshark do not do, and the formats that it concerns."""
+"""Limits of the dissectors for Wireshark, and the formats that have them."""
 
 
 class _DocumentType(Exception):

@@ -82,7 +82,7 @@ def compiled_statistic(
 
 
 Memory = dict[Any, int]
-"""What a reader remembers of a table's events: numbers so far, or times at which durations began."""
+"""The memory of a reader of a table's events: numbers so far, or times at which durations began."""
 
 
 class _Counting:

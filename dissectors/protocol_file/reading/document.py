@@ -255,7 +255,7 @@ class PythonEventTable(Table, kw_only=True):
     cancels: Annotated[Condition, _about("True, or a condition: the game ends without a result.")] = False
     timeout: Annotated[Condition, _about("True, or a condition: an answer is missing.")] = False
     secret: Annotated[Flag, _about("True if only the actor knows of it.")] = False
-    public: Annotated[Flag, _about("True if each player at the table is told of it.")] = False
+    public: Annotated[Flag, _about("True if the server sends it to each player at the table.")] = False
     directed: Annotated[Flag, _about("True if it may have been sent to one client.")] = False
     reveals: Annotated[list[str], _about("Paths of the state that the message contains.")] = []
     ending: Annotated[Text, _about("Value with the end of a connection.")] = ""
@@ -400,7 +400,7 @@ class SpellingTable(Table, kw_only=True):
 
 
 class ProbeTable(Table):
-    """What kiebitz probe knows about the protocol."""
+    """The section `[probe]`: facts about the protocol for the test cases."""
 
     seats: Annotated[
         int, Meta(ge=1, le=16), _about("Number of players at a table."), _kind("a number from 1 to 16")
@@ -580,7 +580,9 @@ class Document(Table, kw_only=True):
     quotes: Annotated[
         dict[str, str], _about("Short names of quotes from the specification."), _kind("a table")
     ] = {}
-    probe: Annotated[ProbeTable | None, _about("What kiebitz probe knows about the protocol.")] = None
+    probe: Annotated[
+        ProbeTable | None, _about("Facts about the protocol for the test cases of kiebitz probe.")
+    ] = None
     queries: Annotated[
         dict[str, QueryTable],
         _about("Queries for Datasette, only in the file of an installed package."),

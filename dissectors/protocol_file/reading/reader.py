@@ -692,10 +692,8 @@ def _takes_all(kind: FieldTypeSpec, format: Format) -> bool:
         case TextType(_, rest):
             return rest
         case ListType():
-            if kind.count or kind.until:
-                return False
             if format.kind == "struct":
-                return not kind.most
+                return not (kind.count or kind.most)
             return kind.most is None and takes_tokens(kind, format)
         case BinaryType(("text" | "bytes"), None):
             return format.kind == "struct"
