@@ -273,7 +273,9 @@ class HeadSection:
     def lenient(self, framing: Framing) -> Lenient:
         """Return the deviations that readers accept."""
         written = self._document.get("lenient", {})
-        table = self._source.table(("lenient",), written, LenientTable) or LenientTable()
+        table = self._source.table(("lenient",), written, LenientTable)
+        if table is None:
+            return Lenient()
         if table.line_ends and (framing.kind != "lines" or self.kind() == "lines"):
             self._source.wrong(("lenient", "line_ends"), "line_ends belongs to framing = lines")
         if table.charset and self._head.encoding != "utf-8":
@@ -284,8 +286,8 @@ class HeadSection:
         values = {key: getattr(table, key) for key in LenientTable.__struct_fields__}
         return Lenient(**{**values, "misprints": tuple(self._misprints(written))})
 
-    def _misprints(self, written: Any) -> Iterator[Misprint]:
-        entries = written.get("misprints", []) if isinstance(written, dict) else []
+    def _misprints(self, written: Mapping[str, Any]) -> Iterator[Misprint]:
+        entries = written.get("misprints", [])
         if not isinstance(entries, list):
             self._source.wrong(("lenient", "misprints"), "misprints must be a list")
             return

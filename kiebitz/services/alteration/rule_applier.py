@@ -365,8 +365,9 @@ def force_values(
         again = carried.unwrap(carried.wrap(data, direction), direction)
         return data if again is None else again.data
     if dissector.transport == "tcp":
-        # The end of a message may only be found with the beginning of the next.
-        first = next(iter(dissector.framer(direction).feed(0, data + frame)), None)
+        # The end of a message may only be found with the beginning of the next, which is in another segment.
+        framer = dissector.framer(direction)
+        first = next(iter((*framer.feed(0, data), *framer.feed(len(data), frame))), None)
         if first is None or (first.offset, first.size, first.cut) != (0, len(data), None):
             raise AssignmentError("with this value it would no longer be one message")
     return data

@@ -1130,8 +1130,19 @@ _VALUES = st.recursive(
 )
 
 
+_KEYS = [*json_schema()["$defs"]["Document"]["properties"]]
+
+
+@pytest.mark.parametrize(
+    "value", ["1979-05-27", "1", '"x"', "true", "[]", "[1]", '[{ x = "x" }]', '{ x = "x" }']
+)
+def test_no_key_with_a_value_of_another_kind_stops_the_reader(value: str) -> None:
+    for key in _KEYS:
+        _is_read(f"{key} = {value}")
+
+
 @pytest.mark.full
-@given(st.dictionaries(st.sampled_from([*json_schema()["$defs"]["Document"]["properties"]]), _VALUES))
+@given(st.dictionaries(st.sampled_from(_KEYS), _VALUES))
 def test_any_values(document: dict[str, Any]) -> None:
     _is_read("\n".join(f"{key} = {_toml(value)}" for key, value in document.items()))
 
