@@ -7,7 +7,7 @@ from typing import Any
 
 from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
 from kiebitz.dissectors.grammar.codec import Codec
-from kiebitz.dissectors.grammar.dissection_tree import Piece
+from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, unreadable
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.websocket.control import (
@@ -46,11 +46,10 @@ class WebSocketCodec(CarriedCodec):
         opcode = frame[0] & 0x0F
         if opcode not in _NAMES:
             return decode_control(frame, opcode, direction)
-        start, payload = plain_payload(frame)
-        wrong = not_utf_8(payload, start) if opcode == TEXT else None
+        wrong = _wrong_text(frame)
         if wrong is not None:
             return unreadable(wrong)
-        return self.decode_inner(self.inner, frame, start, direction)
+        return self.decode_inner(self.inner, frame, self.start_of(frame), direction)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         text = "the stream ends in this frame"
@@ -72,6 +71,11 @@ class WebSocketCodec(CarriedCodec):
             return anatomy_of_control(frame, decoded)
         start, payload = plain_payload(frame)
         title = f"frame header: {_NAMES[frame[0] & 0x0F]}, {len(payload):,} bytes"
+        if _wrong_text(frame) is not None:
+            pieces = Pieces(frame)
+            pieces.take_any(start, "markup", title)
+            pieces.take_any(len(frame), *not_understood(decoded))
+            return pieces.finish(decoded)
         return (Piece(0, start, 0, "markup", title), *self.inner_pieces(self.inner, frame, start, direction))
 
     def start_of(self, frame: bytes) -> int:
@@ -93,6 +97,12 @@ class WebSocketCodec(CarriedCodec):
 
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         return is_message(frame) and self.inner.resembles(plain_payload(frame)[1], direction)
+
+
+def _wrong_text(frame: bytes) -> Violation | None:
+    """Return the violation of a message that is text by its header, but not in UTF-8."""
+    start, payload = plain_payload(frame)
+    return not_utf_8(payload, start) if frame[0] & 0x0F == TEXT else None
 
 
 def is_message(frame: bytes) -> bool:

@@ -106,7 +106,7 @@ class LayoutBuilder:
         count: Counter[str] = Counter()
         while (tag := self._tag) is not None and tag.kind != "text":
             place = None if names else inside
-            self._text(tag.start, text, path, place)
+            self._text(tag.start, text, path, place, is_needed=tag.kind == "end" and shape.needs_text)
             if tag.kind == "end":
                 return
             name = self._name(tag)
@@ -237,8 +237,12 @@ class LayoutBuilder:
             return start, end - start
         return end - len(text.lstrip(BLANKS)), len(text.strip(BLANKS))
 
-    def _text(self, end: int, field: Field | None, path: Path, inside: Place | None) -> None:
-        if not self._frame[self._at : end].strip(BLANKS):
+    def _text(
+        self, end: int, field: Field | None, path: Path, inside: Place | None, is_needed: bool = False
+    ) -> None:
+        """Add the text up to an offset; if it `is_needed`, that of an empty element, too."""
+        is_empty = inside is not None and not self._frame[slice(*inside)].strip(BLANKS)
+        if not (is_needed and is_empty) and not self._frame[self._at : end].strip(BLANKS):
             return
         if field is None:
             kind, title = self._unknown
