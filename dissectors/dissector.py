@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.codec import Codec
@@ -27,6 +27,30 @@ from kiebitz.dissectors.presentation import Presentation
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.conformance import Conformance
 
+
+class ServerAddress(NamedTuple):
+    """The address of a server, and its port, or the ports that are used together."""
+
+    transport: str
+    host: str
+    ports: frozenset[int]
+
+    @property
+    def endpoints(self) -> list[str]:
+        """The endpoints that are this server, written `ip:port`."""
+        return [f"{self.host}:{port}" for port in sorted(self.ports)]
+
+
+def address_of(transport: str, server: str, dissectors: Iterable[Dissector]) -> ServerAddress:
+    """Return the address of a stream's server, whose protocol may be one of these."""
+    host, _, text = server.rpartition(":")
+    port = int(text)
+    for dissector in dissectors:
+        if dissector.together and port in dissector.default_ports and dissector.transport == transport:
+            return ServerAddress(transport, host, dissector.default_ports)
+    return ServerAddress(transport, host, frozenset((port,)))
+
+
 Likeness = Literal["certain", "similar"]
 """Confidence that a frame belongs to a protocol: it is a valid message, or a malformed one."""
 
@@ -41,6 +65,7 @@ class Dissector:
         framer: Factory for the framer of one direction of a stream.
         table: Factory for the table that turns a server's messages into events.
         default_ports: Default ports of its servers; a server is recognised at any port.
+        together: True if the default ports of an address are those of one server.
         presentation: Sentences, names, scores and statistics.
         identity: Players and visibility of events.
         encapsulation: What carries its messages, if their frames are not in the stream as they are.
@@ -57,6 +82,7 @@ class Dissector:
         framer: Callable[[Direction], Framer],
         table: Callable[[TableInfo, Ids, Findings], GameTable],
         default_ports: Collection[int] = (),
+        together: bool = False,
         presentation: Presentation | None = None,
         identity: Identity | None = None,
         encapsulation: Encapsulation | None = None,
@@ -70,6 +96,7 @@ class Dissector:
         self.framer = framer
         self.table = table
         self.default_ports = frozenset(default_ports)
+        self.together = together
         self.presentation = presentation or Presentation(grammar)
         self.identity = identity or Identity(grammar)
         self.encapsulation = encapsulation

@@ -11,9 +11,15 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.inspection.inspector import MAX_IDLE_SERVERS, MAX_UNDECIDED_BYTES, DecodeAs, Inspector
-from kiebitz.dissectors.model import Chunk, End, Ids, Item, Stream, port_of
+from kiebitz.dissectors.dissector import Dissector, ServerAddress, address_of
+from kiebitz.dissectors.inspection.inspector import (
+    MAX_IDLE_SERVERS,
+    MAX_UNDECIDED_BYTES,
+    DecodeAs,
+    Inspector,
+    configured,
+)
+from kiebitz.dissectors.model import Chunk, End, Ids, Item, Stream
 
 DetectedItem = tuple[Item, Dissector | None]
 """An item and the dissector of its server; None without a known protocol."""
@@ -36,19 +42,20 @@ class ProtocolDetection:
 
     def __init__(self, dissectors: Collection[Dissector], decode_as: DecodeAs) -> None:
         self._dissectors = dissectors
+        self._together = [dissector for dissector in dissectors if dissector.together]
         self._decode_as = decode_as
-        self._servers: dict[tuple[str, str], _Server] = {}
-        self._idle: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._servers: dict[ServerAddress, _Server] = {}
+        self._idle: OrderedDict[ServerAddress, None] = OrderedDict()
         """The servers without open streams, the one idle for longest first."""
         self._waiting_bytes = 0
 
     def feed(self, item: Item) -> Iterator[DetectedItem]:
         """Process the next item; yield the items that need not wait, in order."""
         stream = item.stream
-        key = (stream.transport, stream.server)
+        key = address_of(stream.transport, stream.server, self._together)
         server = self._servers.get(key)
         if server is None:
-            server = self._servers[key] = self._add_server(stream)
+            server = self._servers[key] = self._add_server(key)
         if isinstance(item, End):
             server.open_streams.discard(stream.id)
         else:
@@ -70,10 +77,9 @@ class ProtocolDetection:
         for server in self._servers.values():
             yield from self._given_up(server)
 
-    def _add_server(self, stream: Stream) -> _Server:
-        port = stream.transport, port_of(stream.server)
-        if port in self._decode_as:
-            return _Server(dissector=self._decode_as[port])
+    def _add_server(self, key: ServerAddress) -> _Server:
+        for dissector in configured(self._decode_as, key):
+            return _Server(dissector=dissector)
         return _Server(inspector=Inspector(self._dissectors, Ids()))
 
     def _ask(self, server: _Server, inspector: Inspector, item: Item) -> Iterator[DetectedItem]:

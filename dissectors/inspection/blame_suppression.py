@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from kiebitz.dissectors.dissector import ServerAddress
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.model import Action, Altered, Direction, Findings, Game, Stream
 
@@ -26,10 +27,7 @@ _MAX_GAMES = 1024
 _AFTER_ALTERATION = " (after Kiebitz has altered a message)"
 _CONSEQUENCE_GROUPS = ("sequence", "rule", "state")
 
-Server = tuple[str, str]
-"""Transport and address."""
-
-Tables = Callable[[], Mapping[Server, GameContext]]
+Tables = Callable[[], Mapping[ServerAddress, GameContext]]
 """Returns the contexts of all tables, by server."""
 
 
@@ -107,11 +105,12 @@ class AlteredRanges:
 
 
 class AlterationImpact:
-    """The effect of a session's alterations on its `findings`."""
+    """The effect of a session's alterations on its `findings`; `address_of` returns a server's address."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: Findings, address_of: Callable[[Stream], ServerAddress]) -> None:
         self._findings = findings
-        self._aftermaths: dict[Server, AffectedPeriod] = {}
+        self._address_of = address_of
+        self._aftermaths: dict[ServerAddress, AffectedPeriod] = {}
         self._altered_ranges = AlteredRanges()
         self._violations = self._games = 0
         """Number of findings judged so far."""
@@ -120,7 +119,7 @@ class AlterationImpact:
         """Return the alteration of the message that begins at an offset; None if there was none."""
         return self._altered_ranges.action(stream, direction, offset)
 
-    def altered(self, item: Altered, here: Server, tables: Tables) -> None:
+    def altered(self, item: Altered, here: ServerAddress, tables: Tables) -> None:
         """Note the alteration of a message at a server."""
         # Earlier findings are judged without it.
         self.judge(tables)
@@ -134,7 +133,7 @@ class AlterationImpact:
                 if server == here or not aftermath.is_open:
                     aftermath.altered(item.ts_ns, context.games_on)
 
-    def server_recognised(self, server: Server, protocol: str, tables: Tables) -> None:
+    def server_recognised(self, server: ServerAddress, protocol: str, tables: Tables) -> None:
         """Note a recognised server: alterations at other servers of its protocol may concern it."""
         contexts = tables() if self._aftermaths else {}
         for other, aftermath in self._aftermaths.items():
@@ -142,7 +141,7 @@ class AlterationImpact:
                 self._aftermaths.setdefault(server, AffectedPeriod()).altered(0, {})
                 return
 
-    def forget(self, server: Server, tables: Tables) -> None:
+    def forget(self, server: ServerAddress, tables: Tables) -> None:
         """Forget a server that sends nothing more."""
         if server in self._aftermaths:
             self.judge(tables)
@@ -160,14 +159,14 @@ class AlterationImpact:
         if self._games < len(games):
             servers = {context.info.id: server for server, context in tables().items()}
             for game in games[self._games :]:
-                aftermath = self._aftermaths.get(servers.get(game.table_id, ("", "")))
-                if aftermath is not None:
-                    aftermath.game_seen(game)
+                server = servers.get(game.table_id)
+                if server is not None and server in self._aftermaths:
+                    self._aftermaths[server].game_seen(game)
         for index in range(self._violations, len(diagnostics)):
             diagnostic = diagnostics[index]
             if diagnostic.severity == "note" or diagnostic.group == "network":
                 continue
-            aftermath = self._aftermaths.get((diagnostic.stream.transport, diagnostic.stream.server))
+            aftermath = self._aftermaths.get(self._address_of(diagnostic.stream))
             if (
                 self._altered_ranges.action(
                     diagnostic.stream, diagnostic.direction, diagnostic.offset, diagnostic.length

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from kiebitz.dissectors.dissector import Dissector, OnError, identify, recognise
+from kiebitz.dissectors.dissector import Dissector, OnError, ServerAddress, address_of, identify, recognise
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
@@ -45,7 +45,6 @@ from kiebitz.dissectors.model import (
     Stream,
     TableInfo,
     ending_of,
-    port_of,
 )
 
 MAX_UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
@@ -91,6 +90,12 @@ GUESS_WITHDRAWN = "taken-back"
 
 DecodeAs = Mapping[tuple[str, int], Dissector | None]
 """The configured protocol by server (transport, port); None for no game."""
+
+
+def configured(decode_as: DecodeAs, server: ServerAddress) -> list[Dissector | None]:
+    """Return the configured protocol of a server, None for no game; an empty list if there is none."""
+    ports = ((server.transport, port) for port in sorted(server.ports))
+    return [decode_as[port] for port in ports if port in decode_as][:1]
 
 
 class _Head(msgspec.Struct, eq=False):
@@ -168,8 +173,8 @@ class Inspector:
         self._decode_as: DecodeAs = decode_as or {}
         self._ids = ids
         self._findings = Findings()
-        self._servers: dict[tuple[str, str], _Server] = {}
-        self._idle: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._servers: dict[ServerAddress, _Server] = {}
+        self._idle: OrderedDict[ServerAddress, None] = OrderedDict()
         """The servers without open streams, the one idle for longest first."""
         self._conversations: dict[int, _Conversation] = {}
         self._contexts: dict[str, list[GameContext]] = {}
@@ -180,7 +185,7 @@ class Inspector:
         self._is_catching_up = False
         """True while items are read that waited for the protocol to be recognised."""
         self._waiting_bytes = 0
-        self._alteration_impact = AlterationImpact(self._findings)
+        self._alteration_impact = AlterationImpact(self._findings, self._address_of)
         self._has_altered = False
         """True if any message was altered: hardly any session has one, and others skip the checks for it."""
 
@@ -226,6 +231,9 @@ class Inspector:
             self._wait(server, item)
         else:
             self._unread(item)
+
+    def _address_of(self, stream: Stream) -> ServerAddress:
+        return address_of(stream.transport, stream.server, self._dissectors)
 
     def call_on_full(self) -> None:
         """Have `on_full` called after the next message; signal handlers may use it."""
@@ -298,12 +306,12 @@ class Inspector:
 
         The stream may be one without any item so far. Callers must not change the context.
         """
-        server = self._servers.get((stream.transport, stream.server))
+        server = self._servers.get(self._address_of(stream))
         return server.table.context if server is not None and server.table is not None else None
 
     def is_undecided(self, stream: Stream) -> bool:
         """Return True if the protocol of a known stream's server may still be recognised."""
-        server = self._servers.get((stream.transport, stream.server))
+        server = self._servers.get(self._address_of(stream))
         return server is not None and server.table is None and not server.given_up
 
     def drain(self) -> Findings:
@@ -327,17 +335,16 @@ class Inspector:
         return found
 
     def _add_conversation(self, stream: Stream) -> _Conversation:
-        key = (stream.transport, stream.server)
+        key = self._address_of(stream)
         server = self._servers.get(key)
         if server is None:
             server = self._servers[key] = _Server()
-            port = stream.transport, port_of(stream.server)
-            forced = self._decode_as.get(port)
-            server.given_up = port in self._decode_as and forced is None
-            if forced is not None:
-                with self._isolating(server, stream):
-                    self._decide(server, forced, stream)
-                    server.guess = None
+            for forced in configured(self._decode_as, key):
+                server.given_up = forced is None
+                if forced is not None:
+                    with self._isolating(server, stream):
+                        self._decide(server, forced, stream)
+                        server.guess = None
         conversation = self._conversations[stream.id] = _Conversation(stream, server)
         server.streams += 1
         self._idle.pop(key, None)
@@ -356,7 +363,7 @@ class Inspector:
                     server.table.end(error)
             return
         stream = finding if isinstance(finding, Stream) else finding.stream
-        reading = self._servers.get((stream.transport, stream.server))
+        reading = self._servers.get(self._address_of(stream))
         if reading is not None:
             self._give_up(reading, stream, "c2s", error)
 
@@ -401,7 +408,7 @@ class Inspector:
 
     def _mark_idle(self, stream: Stream) -> None:
         """Keep a server without open streams for a while, in case another one comes."""
-        self._idle[stream.transport, stream.server] = None
+        self._idle[self._address_of(stream)] = None
         if len(self._idle) <= MAX_IDLE_SERVERS:
             return
         key, _ = self._idle.popitem(last=False)
@@ -511,7 +518,7 @@ class Inspector:
         context.peers = neighbours = self._contexts.setdefault(dissector.protocol, [])
         neighbours.append(context)
         self._alteration_impact.server_recognised(
-            (stream.transport, stream.server), context.info.protocol, self._tables
+            self._address_of(stream), context.info.protocol, self._tables
         )
         for conversation in self._conversations.values():
             if conversation.server is server:
@@ -654,11 +661,11 @@ class Inspector:
 
     def _altered(self, conversation: _Conversation, item: Altered) -> None:
         """Note an alteration: from here on Kiebitz itself may be the cause of violations."""
-        self._alteration_impact.altered(item, (item.stream.transport, item.stream.server), self._tables)
+        self._alteration_impact.altered(item, self._address_of(item.stream), self._tables)
         if item.action == "drop" and conversation.server.table is not None:
             conversation.server.table.doubt(item.stream, item.direction, item.ts_ns, True)
 
-    def _tables(self) -> dict[tuple[str, str], GameContext]:
+    def _tables(self) -> dict[ServerAddress, GameContext]:
         """Return the tables' contexts, by server."""
         return {
             key: server.table.context for key, server in self._servers.items() if server.table is not None

@@ -56,6 +56,7 @@ class FileDissector(Dissector):
             else framer_of(specification.framing, specification.transport, specification, elements),
             table=make_table,
             default_ports=specification.ports,
+            together=specification.together,
             presentation=self.file_presentation,
             encapsulation=WebSocketEncapsulation() if specification.framing.kind == "websocket" else None,
             identity=Identity(

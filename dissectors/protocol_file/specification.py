@@ -418,6 +418,7 @@ class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
         name: Field with the player's name.
         left: Messages that say that the player named in them has left.
         same_player: Condition for two clients of one name to be the same player.
+        ports: Names of the players at the protocol's ports, in their order.
     """
 
     login: tuple[str, ...] = ()
@@ -427,6 +428,7 @@ class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     left: tuple[str, ...] = ()
     same_player: SamePlayer = "connection"
+    ports: tuple[str, ...] = ()
 
 
 class Put(msgspec.Struct, frozen=True):
@@ -649,6 +651,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         title: Name for people.
         transport: `tcp` or `udp`.
         ports: Default ports of its servers.
+        together: True if the ports of an address are those of one server.
         formats: The formats of the directions, if they differ.
         lenient: Deviations that readers accept.
         types: The named types.
@@ -663,6 +666,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     transport: Transport
     ports: tuple[int, ...]
+    together: bool = False
     framing: Framing
     format: Format
     formats: Mapping[Direction, Format] = {}

@@ -15,11 +15,12 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.dissector import Dissector, address_of
 from kiebitz.dissectors.game.broadcasts_only import broadcasts_only
 from kiebitz.dissectors.game.identities import Claim, Identities, Player
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.visibility import initial_view, revealed_changes, visible_changes, visible_state
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import PUBLIC, Change, Event, Game
 from kiebitz.dissectors.presentation import as_seen_by
 from kiebitz.dissectors.registry import dissector_of, not_installed
@@ -225,9 +226,10 @@ class Visibility:
     def _public_dissection(self, dissector: Dissector, table_id: int) -> OwnDissection:
         """Return the dissection of the broadcasts at a table."""
         timeline = self.timeline
+        address = address_of(dissector.transport, timeline.table(table_id).server, [dissector])
         rows = timeline.connection.execute(
-            "SELECT id FROM streams WHERE session_id = ? AND server = ?",
-            (timeline.session.id, timeline.table(table_id).server),
+            "SELECT id FROM streams WHERE session_id = ? AND server IN (SELECT value FROM json_each(?))",
+            (timeline.session.id, to_json(address.endpoints)),
         )
         key, streams = (PUBLIC, table_id), {stream for (stream,) in rows}
         own = self._own.get(key)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
@@ -27,21 +29,27 @@ def dissector_named(name: str) -> FileDissector:
 
 
 class Conversation:
-    """Connections to one server, with a message each millisecond."""
+    """Connections to one server, with a message each millisecond; `ports` has those of some clients."""
 
-    def __init__(self, dissector: Dissector, end: str = "\n", port: int = 4711) -> None:
+    def __init__(
+        self,
+        dissector: Dissector,
+        end: str = "\n",
+        port: int = 4711,
+        ports: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         self.dissector = dissector
         self.end = end
         self.port = port
+        self._ports = ports
         self.items: list[Item] = []
         self._streams: dict[str, Stream] = {}
         self._ends: dict[tuple[str, Direction], int] = {}
 
     def stream(self, name: str) -> Stream:
         number = len(self._streams) + 1
-        made = Stream(
-            number, self.dissector.transport, f"127.0.0.1:{40_000 + number}", f"127.0.0.1:{self.port}", 0
-        )
+        server = f"127.0.0.1:{self._ports.get(name, self.port)}"
+        made = Stream(number, self.dissector.transport, f"127.0.0.1:{40_000 + number}", server, 0)
         return self._streams.setdefault(name, made)
 
     def send(self, *lines: str) -> Conversation:

@@ -141,6 +141,9 @@ class Plan:
         self.specification = specification
         self.roles = roles_of(specification)
         self.has_events = bool(specification.events)
+        identity = specification.identity
+        self.at_ports = dict(zip(specification.ports, identity.ports, strict=False)) if identity else {}
+        """Names of the players at the server's ports, if these identify them."""
         self.events = (
             [_event_plan(event) for event in specification.events]
             if self.has_events
@@ -268,7 +271,8 @@ class Plan:
 
     def ties(self, role: Role, broadcast: bool) -> bool:
         """Return True if a message of this role ties its connection to a player by itself."""
-        return not broadcast and (role.logs_in or role.gives or role.accepts)
+        is_evidence = bool(self.at_ports) or role.logs_in or role.gives or role.accepts
+        return is_evidence and not broadcast
 
 
 def _eventful(specification: Specification) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.sentences import value_at
+from kiebitz.dissectors.model import Stream, port_of
 from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS, Role
 
 
@@ -52,11 +53,12 @@ class Players:
     """The players of a table: names by id, and the player of each connection.
 
     `waits` is True if a name counts only after the server has accepted it, `has_names` if the server says
-    which name belongs to an id.
+    which name belongs to an id. `at_ports` has the players of the server's ports, if these identify them.
     """
 
-    def __init__(self, waits: bool, has_names: bool) -> None:
+    def __init__(self, waits: bool, has_names: bool, at_ports: Mapping[int, str]) -> None:
         self._waits = waits
+        self._at_ports = at_ports
         self._has_names = has_names
         self._names: dict[str, str] = {}
         self._gone: dict[str, None] = {}
@@ -82,11 +84,14 @@ class Players:
                 del self._unnamed[next(iter(self._unnamed))]
         return text
 
-    def connection(self, stream_id: int) -> Connection:
+    def connection(self, stream: Stream) -> Connection:
         """Return the connection of a stream."""
-        found = self.connections.get(stream_id)
+        found = self.connections.get(stream.id)
         if found is None:
-            found = self.connections[stream_id] = Connection()
+            found = self.connections[stream.id] = Connection()
+            if (name := self._at_ports.get(port_of(stream.server))) is not None:
+                found.name, found.is_accepted = name, True
+                self._reindex(found)
         return found
 
     def player_of(self, connection: Connection) -> str | None:

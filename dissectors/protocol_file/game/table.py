@@ -43,7 +43,7 @@ class FileTable(GameTable):
         super().__init__(GameContext(info, ids, findings, grammar.rules))
         self._plan = plan
         self._rows: Mapping[int, RowPlan] = plan.by_row(grammar.rows)
-        self._players = Players(plan.waits, plan.has_names)
+        self._players = Players(plan.waits, plan.has_names, plan.at_ports)
         shared = Budget() if plan.rooms is None else Budget((GAMES, ROOMS))
         self._state = self._table = GameState(self.context, shared)
         """The state of what the current message belongs to: the table, or a room."""
@@ -58,7 +58,7 @@ class FileTable(GameTable):
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         connections = self._players.connections
         stream_id = message.stream.id
-        connection = connections.get(stream_id) or self._players.connection(stream_id)
+        connection = connections.get(stream_id) or self._players.connection(message.stream)
         plan = self._rows.get(id(row))
         if plan is None or not valid:
             # Without a plan it is a message of what carries the protocol's own.

@@ -189,6 +189,11 @@ class IdentityTable(Table):
         Literal["connection", "address"],
         _about("What a client that comes back has in common with the player of its name."),
     ] = "connection"
+    ports: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=40)]],
+        _about("Names of the players at the ports of a server, in the order of port."),
+        _kind("a list of names of players"),
+    ] = []
 
 
 class Selection(Table):
@@ -484,6 +489,7 @@ class Document(Table, kw_only=True):
         _about("Usual ports of servers."),
         _kind("a number from 1 to 65535, or a list of them"),
     ] = []
+    together: Annotated[Flag, _about("True if the ports of an address are those of one server.")] = False
     framing: Annotated[FramingKind | None, _about("How bytes are cut into messages.")] = None
     format: Annotated[FormatKind | None, _about("How a message contains its name and fields.")] = None
     formats: Annotated[FormatsTable | None, _about("The format of each direction, if they differ.")] = None

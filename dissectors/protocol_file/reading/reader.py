@@ -189,6 +189,9 @@ class _Reader:
     def specification(self, *, is_whole: bool) -> Specification:
         head = self._source.table((), self._document, Document)
         assert head is not None, "a document is a table"
+        ports = tuple(head.port) if isinstance(head.port, list) else (head.port,)
+        if head.together and len({*ports}) < 2:
+            self._source.wrong_key(("together",), "together is for a server with several ports")
         problem = problem_of_name(head.protocol) if head.protocol and self._parts is None else None
         if problem is not None:
             self._source.wrong(("protocol",), problem)
@@ -214,7 +217,7 @@ class _Reader:
         for name in {message.name: None for message in messages} if size else ():
             if len(name.encode()) > size:
                 self._source.wrong_key(("messages", name), f"{name} has more than {size} bytes")
-        reference, identity = self._reference(messages), self._identity(messages)
+        reference, identity = self._reference(messages), self._identity(messages, ports)
         python = self._python()
         game = GameSections(self._source, self._document, messages, in_python=bool(python.table))
         events, rules, board = game.events(), game.rules(), game.board()
@@ -247,7 +250,8 @@ class _Reader:
             protocol=head.protocol,
             title=head.title or head.protocol,
             transport=transport,
-            ports=tuple(head.port) if isinstance(head.port, list) else (head.port,),
+            ports=ports,
+            together=head.together,
             framing=framing,
             format=format,
             formats=self._formats,
@@ -586,7 +590,7 @@ class _Reader:
                 self._source.wrong(path, f"no {kind} has a field {field}{near(field, known)}")
         return ReferenceSpec(table.by, of)
 
-    def _identity(self, messages: Collection[MessageSpec]) -> IdentitySpec | None:
+    def _identity(self, messages: Collection[MessageSpec], ports: Collection[int]) -> IdentitySpec | None:
         if "identity" not in self._document:
             return None
         table = self._source.table(("identity",), self._document["identity"], IdentityTable)
@@ -609,6 +613,9 @@ class _Reader:
             field = getattr(table, key)
             if field and field not in fields:
                 self._source.wrong(("identity", key), f"no message has a field {field}{near(field, fields)}")
+        if table.ports and len({*table.ports}) != len(ports):
+            problem = f"a player for each port of the server is needed: {len(ports)} different names"
+            self._source.wrong(("identity", "ports"), problem)
         return IdentitySpec(
             login=(*found["login"], *found["introduces"]),
             given=found["given"],
@@ -617,6 +624,7 @@ class _Reader:
             id=table.id or None,
             name=table.name or None,
             same_player=table.same_player,
+            ports=tuple(table.ports),
         )
 
 

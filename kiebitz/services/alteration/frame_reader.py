@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kiebitz.dissectors.dissector import identify
-from kiebitz.dissectors.inspection.inspector import MAX_UNDECIDED_HEAD, MAX_UNDECIDED_ITEMS, DecodeAs
-from kiebitz.dissectors.model import OPPOSITE, Stream, Transport, port_of
+from kiebitz.dissectors.dissector import ServerAddress, address_of, identify
+from kiebitz.dissectors.inspection.inspector import (
+    MAX_UNDECIDED_HEAD,
+    MAX_UNDECIDED_ITEMS,
+    DecodeAs,
+    configured,
+)
+from kiebitz.dissectors.model import OPPOSITE, Stream
 from kiebitz.dissectors.registry import installed
 from kiebitz.services.alteration.delivery_queue import DirectionQueue, RelayedStream, Server
 from kiebitz.services.alteration.framing import Framing
@@ -38,17 +43,17 @@ class FrameReader:
         self._put = put
         self._schedule = schedule
         self._decode_as = decode_as
-        self._servers: dict[tuple[Transport, str], Server] = {}
+        self._servers: dict[ServerAddress, Server] = {}
         self._unfinished = 0
 
     def meet(self, stream: Stream) -> Server:
         """Return the server of a new stream."""
-        key = stream.transport, stream.server
+        key = _address(stream)
         server = self._servers.get(key)
         if server is None:
-            port = stream.transport, port_of(stream.server)
-            forced = self._decode_as.get(port)
-            server = self._servers[key] = Server(forced, is_no_game=port in self._decode_as and not forced)
+            server = self._servers[key] = Server()
+            for server.dissector in configured(self._decode_as, key):
+                server.is_no_game = server.dissector is None
         if server.dissector is not None:
             stream.protocol = server.dissector.protocol
         server.streams.append(stream)
@@ -56,10 +61,11 @@ class FrameReader:
 
     def leave(self, stream: Stream) -> None:
         """Remove a closed stream; a server's protocol is forgotten with its last stream."""
-        server = self._servers[stream.transport, stream.server]
+        key = _address(stream)
+        server = self._servers[key]
         server.streams.remove(stream)
         if not server.streams:
-            del self._servers[stream.transport, stream.server]
+            del self._servers[key]
 
     def read(self, relayed: RelayedStream, queue: DirectionQueue, now_ns: int, data: bytes) -> None:
         """Process received bytes."""
@@ -138,3 +144,7 @@ class FrameReader:
             for stream in server.streams:
                 stream.protocol = dissector.protocol
             return
+
+
+def _address(stream: Stream) -> ServerAddress:
+    return address_of(stream.transport, stream.server, installed().dissectors.values())

@@ -394,6 +394,13 @@ MISTAKES = {
     "no end": ('framing = "delimiter"', "1:1", "framing", "a delimiter needs end"),
     "no name": ('format = "json"', "1:1", "format", "json needs name"),
     "no name in JSON": ('framing = "json"', "1:1", "framing", "json needs name"),
+    "one port": ("port = 1\ntogether = true", "2:1", "together", "for a server with several ports"),
+    "player of a port": (
+        'port = [1, 2]\n[identity]\nports = ["white", "white"]',
+        "3:9",
+        '["white", "white"]',
+        "2 different names",
+    ),
     "no delimiter": ('format = "delimited"', "1:1", "format", "delimited needs delimiter"),
     "struct name": ('format = "struct"\nname = "f32"\n', "2:8", '"f32"', "in struct, name must be"),
     "XML name": ('format = "xml"\nname = "type"\n', "2:8", '"type"', '"@attribute" or "element/@attribute"'),
