@@ -366,6 +366,7 @@ def test_a_report_is_no_larger_than_a_telephone_can_open(tmp_path: Path) -> None
 def test_a_report_is_read_in_a_browser(width: int, scheme: Any, eyes: Eyes, tmp_path: Path) -> None:
     messages = told("catan-yaks-lobby.pcap.gz", range(1, 8))
     results = [result("p/GIVE/odd", "FAILED", messages=messages, output="oh " * 200)]
+    results.append(result("p/GIVE/weak", "NON-STRICT", messages=messages))
     results += [
         result(f"p/{'LONG_NAME' * 4}/{number}", "OK", demand=OPEN, messages=messages) for number in range(9)
     ]
@@ -385,6 +386,13 @@ def test_a_report_is_read_in_a_browser(width: int, scheme: Any, eyes: Eyes, tmp_
             assert sight.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
             assert sight.locator("#p\\/GIVE\\/odd .command").is_visible()
             assert not sight.locator("details.case.ok").first.is_visible()
+            # On paper, all evidence is open, and passed cases have a line each.
+            sight.emulate_media(media="print")
+            assert sight.locator("details.case.ok summary").first.is_visible()
+            assert not sight.locator("details.case.ok pre").first.is_visible()
+            assert sight.locator("#p\\/GIVE\\/weak .said pre").first.is_visible()
+            assert sight.evaluate(f"getComputedStyle({root}).colorScheme") == "light"
+            sight.emulate_media(media="screen")
             sight.locator("details.group summary").first.click()
             assert sight.locator("details.case.ok").first.is_visible()
             sight.locator("details.case.ok summary").first.click()

@@ -35,7 +35,7 @@ def style(selector: str = "svg") -> str:
 def page_style() -> str:
     """Return a style sheet for a page with drawings, which also has each colour as a variable `--k-…`.
 
-    It follows the system's theme unless the root element has `data-theme` (light, dark).
+    It follows the system's theme unless the root element has `data-theme` (light, dark); paper is light.
     """
     light, dark = (_values(place) for place in (0, 1))
     rules = "\n".join(
@@ -45,9 +45,11 @@ def page_style() -> str:
     )
     return (
         f":root {{ color-scheme: light; {light} }}\n"
+        "@media screen {\n"
         f"@media (prefers-color-scheme: dark) {{ :root {{ color-scheme: dark; {dark} }} }}\n"
         f":root[data-theme=light] {{ color-scheme: light; {light} }}\n"
         f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}\n"
+        "}\n"
         f"{rules}\n"
     )
 

@@ -55,7 +55,8 @@ export class List {
 
   /** Show the loaded rows; the first visible row keeps its position. */
   draw() {
-    const { items, isLoaded } = this.#paged;
+    const { items, isFirst, isLast, isLoaded } = this.#paged;
+    this.root.toggleAttribute("data-left-out", !(isFirst && isLast));
     const anchor = this.#anchor();
     const rows = new Map();
     for (const item of items) {

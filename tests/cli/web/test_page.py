@@ -339,6 +339,12 @@ def test_a_message_opens_at_its_error(width: int, height: int, five: Five, look:
     sight.pane("sequence")
     here = "document.querySelector('#pane-sequence .is-here')?.dataset.key"
     sight.until(lambda: str(sight.tell(here)).startswith(f"m{number}"), "its arrow is marked")
+    # On paper, the list is there in full, without what one presses.
+    sight.page.emulate_media(media="print", color_scheme="dark")
+    list_ = "document.querySelector('#pane-sequence .list')"
+    assert sight.tell(f"{list_}.scrollHeight - {list_}.clientHeight") == 0
+    assert not sight.is_seen("button:not([aria-selected=true])")
+    assert sight.tell("getComputedStyle(document.documentElement).colorScheme") == "light"
 
 
 WRONG = {
