@@ -385,10 +385,10 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReferenceSpec(msgspec.Struct, frozen=True):
-    """The field `by` of an answer, and the field `of` of its request, have the same value."""
+    """The fields `by` of an answer, and the fields `of` of its request, have the same values."""
 
-    by: str
-    of: str
+    by: tuple[str, ...]
+    of: tuple[str, ...]
 
 
 class RoomSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -658,7 +658,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         game: Rules for the game to which a message belongs; None if there is one at a time.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         view: The function in Python that draws the table; None for `board`.
-        reference: The fields by which an answer names its request; None if answers come in order.
+        references: The fields by which an answer names its request, in the order in which they are tried.
     """
 
     text: str
@@ -676,7 +676,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     game: RoomSpec | None = None
     table: str | None = None
     view: str | None = None
-    reference: ReferenceSpec | None = None
+    references: tuple[ReferenceSpec, ...] = ()
     identity: IdentitySpec | None = None
     events: tuple[EventSpec, ...] = ()
     rules: tuple[RuleSpec, ...] = ()

@@ -1,13 +1,15 @@
 """Open requests of a protocol file's table: which request a message answers, and the request's fields.
 
 A request is open on its connection until it is answered, the oldest of a name first, or the one with the same
-reference. Nothing tells an answer that was lost from one that is late. So after content that could not be
+references. A message to another client may be about it, too, if it names the player or repeats the reference.
+Nothing tells an answer that was lost from one that is late. So after content that could not be
 read, the request is a guess; over UDP it always is, unless a reference proves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +23,12 @@ MAX_OPEN = 100
 MAX_BYTES = 1 << 20
 """Maximum size of the fields of all open requests of a table as JSON in bytes; others have no fields."""
 
+MAX_RECENT = 100
+"""Maximum number of requests that are kept for messages to other clients."""
+
+References = Sequence[tuple[Any, ...] | None]
+"""The values by which answers name requests; None where a message does not have them."""
+
 _UNKNOWN = Question()
 
 
@@ -31,15 +39,17 @@ class _Request(msgspec.Struct, eq=False):
         name: Name of the message.
         who: The player who has sent it.
         fields: Its fields with names in place of ids; None if they are too large.
-        reference: The value that its answer repeats.
+        references: The values that its answer repeats, None where a field is absent.
         size: Size of the fields as JSON in bytes.
+        told: The connections of other clients that know of it, with the name of the message.
     """
 
     name: str
     who: str | None
     fields: Mapping[str, Any] | None
-    reference: Any
+    references: References
     size: int
+    told: set[tuple[int, str]] = set()
 
 
 class _Queue(msgspec.Struct, eq=False):
@@ -67,9 +77,18 @@ class Requests:
         self._in_doubt: dict[_Place, None] = {}
         """The sides of connections with requests that were not read, or may have been answered."""
         self._bytes = 0
+        self._recent: deque[tuple[_Place, _Request]] = deque()
+        """The latest requests, answered or not, of all connections."""
+        self._recent_bytes = 0
 
     def ask(
-        self, place: _Place, name: str, who: str | None, fields: Mapping[str, Any], reference: Any, size: int
+        self,
+        place: _Place,
+        name: str,
+        who: str | None,
+        fields: Mapping[str, Any],
+        references: References,
+        size: int,
     ) -> None:
         """Add a request."""
         queue = self._queues.setdefault(place, _Queue())
@@ -78,33 +97,47 @@ class Requests:
             queue.certain = 0
             self._in_doubt[place] = None
         is_kept = self._bytes + size <= MAX_BYTES
-        request = _Request(name, who, fields if is_kept else None, reference, size if is_kept else 0)
+        request = _Request(name, who, fields if is_kept else None, references, size if is_kept else 0)
         self._bytes += request.size
         queue.open.append(request)
         self._by_name.setdefault((name, place[1]), {})[place] = None
+        self._recent.append((place, request))
+        self._recent_bytes += request.size
+        while len(self._recent) > MAX_RECENT or self._recent_bytes > MAX_BYTES:
+            self._recent_bytes -= self._recent.popleft()[1].size
 
     def answered(
-        self, place: _Place, names: Collection[str], reference: Any, who: str | None, *, to_all: bool
+        self,
+        place: _Place,
+        name: str,
+        names: Collection[str],
+        references: References,
+        who: str | None,
+        is_near: Callable[[int], bool],
+        *,
+        to_all: bool,
     ) -> Question:
         """Return the request that a message answers, and close it.
 
         A message `to_all` may answer a request of another connection: that of its player `who`; if it names
-        none, the only one.
+        none, the only one. `is_near` is true of the streams of the same game.
         """
         is_certain = True
         if to_all:
-            found, is_certain = self._place_of(place[1], names, who)
+            found, is_certain = self._place_of(place[1], names, who, is_near)
             if found is None:
                 return _UNKNOWN
             place = found
         queue = self._queues.get(place)
         same = [request for request in queue.open if request.name in names] if queue is not None else []
         is_proven = False
-        if reference is not None and any(request.reference is not None for request in same):
-            same = [request for request in same if request.reference == reference]
-            is_proven = all(request.fields == same[0].fields for request in same)
+        for index, values in enumerate(references):
+            if values is not None and any(request.references[index] is not None for request in same):
+                same = [request for request in same if request.references[index] == values]
+                is_proven = all(request.fields == same[0].fields for request in same)
+                break
         if queue is None or not same:
-            return _UNKNOWN
+            return self._of_another(place, name, names, references, who, is_near)
         if is_proven:
             self._remove(place, same)
             return _question(same[0], is_certain)
@@ -115,12 +148,59 @@ class Requests:
         self._remove(place, same)
         return _question(same[-1], is_certain=False)
 
+    def _of_another(
+        self,
+        place: _Place,
+        name: str,
+        names: Collection[str],
+        references: References,
+        who: str | None,
+        is_near: Callable[[int], bool],
+    ) -> Question:
+        """Return the request of another client that a message names or repeats; it stays open."""
+        told = (place[0], name)
+        if place[1] == "s2c":
+            # A client answers what it was asked itself.
+            return _UNKNOWN
+        found = [
+            (at, request)
+            for at, request in self._recent
+            if request.name in names
+            and at[1] == "c2s"
+            and at[0] != place[0]
+            and told not in request.told
+            and (
+                (who is not None and request.who == who)
+                or any(
+                    values is not None and values == other
+                    for values, other in zip(references, request.references, strict=True)
+                )
+            )
+            and is_near(at[0])
+        ]
+        if not found:
+            return _UNKNOWN
+        for _, request in found:
+            request.told.add(told)
+        at, request = found[-1]
+        is_certain = len(found) == 1 and not self._is_udp and at not in self._in_doubt
+        return _question(request, is_certain)
+
     def _place_of(
-        self, direction: Direction, names: Collection[str], who: str | None
+        self,
+        direction: Direction,
+        names: Collection[str],
+        who: str | None,
+        is_near: Callable[[int], bool],
     ) -> tuple[_Place | None, bool]:
         """Return the place of a request of these names, None if there are several, and if it is certain."""
         places = [
-            *dict.fromkeys(place for name in names for place in self._by_name.get((name, direction), ()))
+            *dict.fromkeys(
+                place
+                for name in names
+                for place in self._by_name.get((name, direction), ())
+                if is_near(place[0])
+            )
         ]
         if len(places) > MAX_OPEN:
             return None, False
@@ -133,7 +213,7 @@ class Requests:
         if who is not None:
             return (own[0], True) if len(own) == 1 else (None, False)
         # A request that was not read may have been another one.
-        is_certain = all(place in places for place in self._in_doubt)
+        is_certain = all(place in places for place in self._in_doubt if is_near(place[0]))
         return (places[0], is_certain) if len(places) == 1 else (None, False)
 
     def doubt(self, stream_id: int, direction: Direction) -> None:

@@ -65,9 +65,12 @@ class Rooms:
         self._states[place.room] = state
         return state
 
-    def of_stream(self, stream_id: int) -> Place:
-        """Return the room of a connection."""
-        return self._by_stream.get(stream_id, _TABLE)
+    def of_client(self, stream_id: int, who: str | None) -> Place:
+        """Return the room of a connection, or else of its player."""
+        place = self._by_stream.get(stream_id)
+        if place is None and who is not None and who in self._by_player:
+            place = Place(self._by_player[who])
+        return place or _TABLE
 
     def place(
         self,
@@ -77,18 +80,19 @@ class Rooms:
         fields: Mapping[str, Any],
         who: str | None,
         asked: Question | None,
+        client: Place,
     ) -> Place:
-        """Return the room of a message, which may tell that of its connection or player."""
+        """Return the room of a message, which may tell that of its connection or player.
+
+        The place of its `client` is that of a message which does not say it.
+        """
         plan = self._plan
         is_entry = name in plan.joins if plan.joins else direction == "s2c"
         found = Place(_room(plan.id.evaluate(Scope(fields, who))))
         if found.room is None and is_entry and asked is not None and asked.fields is not None:
             found = Place(_room(plan.id.evaluate(Scope(asked.fields, who))), asked.is_certain)
         if found.room is None:
-            place = self._by_stream.get(stream_id)
-            if place is None and who is not None and who in self._by_player:
-                place = Place(self._by_player[who])
-            return place or _TABLE
+            return client
         if is_entry and plan.of is None:
             self._by_stream[stream_id] = found
         elif is_entry and plan.of is not None:

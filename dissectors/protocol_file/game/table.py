@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -106,7 +106,7 @@ class FileTable(GameTable):
         self._requests.close(stream.id)
         who = self._players.close(stream.id)
         if self._rooms is not None:
-            self._state = self._rooms.state(self._rooms.of_stream(stream.id), ts_ns)
+            self._state = self._rooms.state(self._rooms.of_client(stream.id, who), ts_ns)
             self._rooms.close(stream.id)
         if who is not None:
             self._begin_message()
@@ -136,7 +136,10 @@ class FileTable(GameTable):
     ) -> Place:
         """Return the room of a message."""
         assert self._rooms is not None, "the file has several games at once"
-        return self._rooms.place(message.stream.id, message.direction, message.name, fields, who, asked)
+        client = self._room_of(message.stream.id, who)
+        return self._rooms.place(
+            message.stream.id, message.direction, message.name, fields, who, asked, client
+        )
 
     def _handle(
         self, message: Message, plan: RowPlan, connection: Connection, place: Place | None = None
@@ -156,7 +159,7 @@ class FileTable(GameTable):
             who, is_claimed = self._who(plan, connection, message.fields)
         # A player whom the server has not accepted acts under no name.
         actor = None if is_claimed and who != players.confirmed(connection) else who
-        asked = self._answered(message, plan, fields, who) if self._plan.keeps_requests else None
+        asked = self._answered(message, plan, who, place) if self._plan.keeps_requests else None
         if self._rooms is not None:
             place = place or self._place(message, fields, who, asked)
             self._state = self._rooms.state(place, message.ts_ns)
@@ -193,30 +196,44 @@ class FileTable(GameTable):
 
     def _ask(self, message: Message, plan: RowPlan, fields: Mapping[str, Any], who: str | None) -> None:
         """Keep a request for its answer."""
-        reference = self._plan.specification.reference
+        references = [_values(message, each.of) for each in self._plan.specification.references]
         self._requests.ask(
             (message.stream.id, message.direction),
             message.name,
             who,
             fields,
-            None if reference is None else message.fields.get(reference.of),
+            references,
             len(message.fields_json),
         )
 
-    def _answered(
-        self, message: Message, plan: RowPlan, fields: Mapping[str, Any], who: str | None
-    ) -> Question:
+    def _answered(self, message: Message, plan: RowPlan, who: str | None, place: Place | None) -> Question:
         """Return the request that a message answers."""
         if not plan.answers:
             return Question()
-        reference = self._plan.specification.reference
         return self._requests.answered(
             (message.stream.id, OPPOSITE[message.direction]),
+            message.name,
             plan.answers,
-            None if reference is None else message.fields.get(reference.by),
+            [_values(message, each.by) for each in self._plan.specification.references],
             who,
+            self._is_near(message, place),
             to_all=plan.broadcast,
         )
+
+    def _is_near(self, message: Message, place: Place | None) -> Callable[[int], bool]:
+        """Return the function that is true of the streams in the room of a message; of all without one."""
+        if self._rooms is None:
+            return lambda stream_id: True
+        room = (place or self._room_of(message.stream.id)).room
+        return lambda stream_id: room is None or self._room_of(stream_id).room == room
+
+    def _room_of(self, stream_id: int, who: str | None = None) -> Place:
+        """Return the room of a connection, or else of a player, by default the connection's."""
+        assert self._rooms is not None, "the file has several games at once"
+        connection = self._players.connections.get(stream_id)
+        if who is None and connection is not None:
+            who = self._players.player_of(connection)
+        return self._rooms.of_client(stream_id, who)
 
     def _doubt_of(self, message: Message) -> Doubt | None:
         """Return the doubt about the state when a message was sent; None if all is certain."""
@@ -340,6 +357,13 @@ class FileTable(GameTable):
         values = {**rule.say.evaluate(inner), **(rule.expected.evaluate(inner) if rule.expected else {})}
         words: dict[str, Any] = {word: value_words(value) for word, value in values.items()}
         self.context.report_violation(message, rule.key, **words)
+
+
+def _values(message: Message, names: Sequence[str]) -> tuple[Any, ...] | None:
+    """Return the values of some fields; None if one is absent."""
+    fields = message.fields
+    values = tuple(fields[name] if name in fields else value_at(fields, name.split(".")) for name in names)
+    return None if None in values else values
 
 
 def _let(plan: EventPlan | RulePlan, scope: Scope) -> None:

@@ -171,8 +171,10 @@ class FormatsTable(Table, kw_only=True):
 class AnswersTable(Table, kw_only=True):
     """Fields by which an answer names its request."""
 
-    by: Annotated[Text, _about("Field of an answer that repeats a value of its request.")]
-    of: Annotated[Text, _about("Field of the request with this value; by default, of the same name.")] = ""
+    by: Annotated[Names, _about("Field of an answer that repeats a value of its request, or several.")]
+    of: Annotated[
+        Names, _about("Fields of the request with these values; by default, of the same names.")
+    ] = []
 
 
 class IdentityTable(Table):
@@ -569,8 +571,10 @@ class Document(Table, kw_only=True):
         PythonTable | None, _about("The parts in Python, only in the file of an installed package.")
     ] = None
     answers: Annotated[
-        AnswersTable | None, _about("How an answer names its request, if answers do not come in order.")
-    ] = None
+        AnswersTable | list[AnswersTable],
+        _about("How an answer names its request, if answers do not come in order; the first that fits."),
+        _kind('a table, such as { by = "id" }, or a list of tables'),
+    ] = []
     identity: Annotated[IdentityTable | None, _about("How players are recognised.")] = None
     events: Annotated[dict[str, EventTable], _about("What happens in a game."), _kind("a table")] = {}
     rules: Annotated[dict[str, RuleTable], _about("Rules that messages can violate."), _kind("a table")] = {}

@@ -217,7 +217,7 @@ class _Reader:
         for name in {message.name: None for message in messages} if size else ():
             if len(name.encode()) > size:
                 self._source.wrong_key(("messages", name), f"{name} has more than {size} bytes")
-        reference, identity = self._reference(messages), self._identity(messages, ports)
+        references, identity = tuple(self._references(messages)), self._identity(messages, ports)
         python = self._python()
         game = GameSections(self._source, self._document, messages, in_python=bool(python.table))
         events, rules, board = game.events(), game.rules(), game.board()
@@ -261,7 +261,7 @@ class _Reader:
             game=self._rooms(messages),
             table=python.table or None,
             view=python.view or None,
-            reference=reference,
+            references=references,
             identity=identity,
             events=events,
             rules=rules,
@@ -572,23 +572,33 @@ class _Reader:
                 self._source.wrong(("python", key), problem)
         return table
 
-    def _reference(self, messages: Collection[MessageSpec]) -> ReferenceSpec | None:
-        if "answers" not in self._document:
-            return None
-        table = self._source.table(("answers",), self._document["answers"], AnswersTable)
-        if table is None:
-            return None
-        of, answered = table.of or table.by, {name for message in messages for name in message.answers}
+    def _references(self, messages: Collection[MessageSpec]) -> Iterator[ReferenceSpec]:
+        written = self._document.get("answers", [])
+        for number, value in enumerate(written if isinstance(written, list) else [written]):
+            path: Path = ("answers", number) if isinstance(written, list) else ("answers",)
+            table = self._source.table(path, value, AnswersTable)
+            if table is not None:
+                yield self._reference(table, path, messages)
+
+    def _reference(self, table: AnswersTable, path: Path, messages: Collection[MessageSpec]) -> ReferenceSpec:
+        answered = {name for message in messages for name in message.answers}
+        by = (table.by,) if isinstance(table.by, str) else tuple(table.by)
+        of = ((table.of,) if isinstance(table.of, str) else tuple(table.of)) or by
         sides = {
-            "by": (table.by, "answer", [message for message in messages if message.answers]),
+            "by": (by, "answer", [message for message in messages if message.answers]),
             "of": (of, "answered message", [message for message in messages if message.name in answered]),
         }
-        for key, (field, kind, rows) in sides.items():
-            known = {each.name for row in rows for each in row.fields}
-            if field and field not in known:
-                path: Path = ("answers", key if getattr(table, key) else "by")
-                self._source.wrong(path, f"no {kind} has a field {field}{near(field, known)}")
-        return ReferenceSpec(table.by, of)
+        for key, (fields, kind, rows) in sides.items():
+            types = types_of(rows)
+            for field in fields:
+                at = (*path, key if getattr(table, key) else "by")
+                if field not in types and field.partition(".")[0] not in types:
+                    self._source.wrong(at, f"no {kind} has a field {field}{near(field, types)}")
+                elif field not in types and (problem := Names(types, (), ()).problem((*field.split("."),))):
+                    self._source.wrong(at, problem)
+        if not by or len(by) != len(of):
+            self._source.wrong((*path, "of" if table.of else "by"), "by and of have as many fields each")
+        return ReferenceSpec(by, of)
 
     def _identity(self, messages: Collection[MessageSpec], ports: Collection[int]) -> IdentitySpec | None:
         if "identity" not in self._document:

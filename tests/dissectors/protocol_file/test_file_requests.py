@@ -24,6 +24,7 @@ OVER = "s*: < GUESS"
 VOTE = "s*: about=text"
 YES = "c: < VOTE"
 ERROR = "s: text=rest < GUESS JOIN"
+TRIED = "s: trial=integer name?=player < GUESS"
 [identity]
 login = "JOIN"
 [events]
@@ -31,6 +32,7 @@ hit = { on = "HIT", say = "{who}: {asked.letter} {n} times", put = { "found.{ask
 wrong = { on = "WRONG", say = "{name}: {asked} {asked.letter}" }
 yes = { on = "YES", say = "{who} agrees: {asked.about}" }
 error = { on = "ERROR", say = "{asked}: {text}" }
+tried = { on = "TRIED", say = "{name} tries {asked.letter}" }
 [events.miss]
 on = "MISS"
 when = "asked.letter != 'Q'"
@@ -50,7 +52,10 @@ say = "{trial} for {known} ({asked.letter})"
 BY = FILE.replace("port", 'answers = { by = "trial" }\nport')
 UDP = FILE.replace("port", 'framing = "datagrams"\nport')
 UDP_BY = BY.replace("port", 'framing = "datagrams"\nport')
-FILES = {"": FILE, "by": BY, "udp": UDP, "udp_by": UDP_BY}
+BOTH = FILE.replace(
+    "port", 'answers = [{ by = ["trial", "name"], of = ["trial", "to"] }, { by = "trial" }]\nport'
+)
+FILES = {"": FILE, "by": BY, "both": BOTH, "udp": UDP, "udp_by": UDP_BY}
 JOINED = ("a> JOIN ann", "a< JOINED ann", "b> JOIN bob", "*< JOINED bob")
 
 
@@ -186,6 +191,45 @@ a> GUESS X 2
 a< MISS 2
 = ann: no X
 a< MISS 3
+
+# Several references: two values, or one.
+both
+a> GUESS E 1 bob
+a> GUESS X 1 ann
+a> GUESS Y 2
+a< TRIED 1 ann
+= ann tries X
+a< MISS 2
+= ann: no Y
+a< TRIED 1 bob
+= bob tries E
+
+# A message about another player's request, before and after its answer; each message is about another one.
+a> GUESS E 1
+b< TRIED 1 ann
+= ann tries E
+a< MISS 1
+= ann: no E
+b< TRIED 1 ann
+= ann tries ?
+a> GUESS X 2
+a< MISS 2
+= ann: no X
+b< TRIED 2 ann
+= ann tries X
+
+# Nothing shows whose request it is, unless it repeats the reference.
+a> GUESS E 1
+b< TRIED 1
+= ? tries ?
+
+by
+a> GUESS E 1
+a> GUESS X 2
+b< TRIED 1
+= ? tries E
+b< MISS 2
+= bob: no X
 
 # Datagrams may be lost.
 udp
@@ -333,6 +377,13 @@ MISTAKES = [
     ('by = "trial"', 'by = "trail"', "no answer has a field trail: did you mean trial?"),
     ('by = "trial"', 'by = "trial", of = "to_"', "no answered message has a field to_: did you mean to?"),
     ('by = "trial"', 'of = "trial"', "by is missing"),
+    ('by = "trial"', 'by = "trial.x"', "trial has no part x"),
+    ('by = "trial"', 'by = ["trial", "n"], of = "trial"', "by and of have as many fields each"),
+    (
+        '{ by = "trial" }',
+        '[{ by = "trial" }, { by = "trail" }]',
+        "no answer has a field trail: did you mean trial?",
+    ),
     ("put = { last = ", "put = { asked = ", WRITE_STATE),
     ("[events]", '[board]\ntext = "{asked.letter}"\n[events]', "asked is not put by any event"),
 ]

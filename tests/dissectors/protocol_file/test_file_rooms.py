@@ -223,6 +223,16 @@ def test_the_same_message_to_two_rooms_is_two_messages() -> None:
     assert [event.game_id for event in found.events if event.kind == "started"] == [1, 2]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_message_to_all_in_a_room_answers_a_request_in_it(way: str) -> None:
+    text, entry = WAYS[way]
+    text = text.replace("first=player", "first=text < MOVE").replace("{ready}", "{asked.x}")
+    dissector, found = talk(
+        text, *entry, "a> MOVE 3", "c> MOVE 4", *to("cd", "START dora"), *to("ab", "START bob")
+    )
+    assert sentences(dissector, found)[-2:] == ["4: dora begins", "3: bob begins"]
+
+
 def test_rooms_are_bounded() -> None:
     lines = [f"a< JOINED {number}" for number in range(MAX_ROOMS + 20)]
     _, found = talk(FIELD, lines[0], "a< START ann", *lines[1:])
