@@ -157,8 +157,8 @@ def test_snapshots_are_the_state_that_the_changes_lead_to() -> None:
         play.server("alice bob", "PLAYER LOST;bob;ANNOUNCED_LOSING_DICE")
         play.server("alice bob", f"SCORE;alice:{number},bob:0")
     assert play.diagnostics == []
-    assert len(play.found.snapshots) == len(play.events) // SNAPSHOT_EVERY >= 1
-    for snapshot in play.found.snapshots:
+    assert len(play.found_so_far().snapshots) == len(play.events) // SNAPSHOT_EVERY >= 1
+    for snapshot in play.found_so_far().snapshots:
         state: State = {}
         for event in play.events[: snapshot.seq]:
             apply(state, event.changes)

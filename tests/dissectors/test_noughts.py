@@ -6,26 +6,22 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+from conversation import sentences
 from kiebitz_noughts.dissector import NOUGHTS
 from noughts_cases import MALFORMED, SOUND
 from noughts_talk import registered
 from strength import times
 
-from kiebitz.dissectors.model import Findings
 from kiebitz.dissectors.statistics import statistics_of
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
 CASES = [*SOUND, *MALFORMED]
 
 
-def told(found: Findings) -> list[str]:
-    return [NOUGHTS.presentation.describe(event) for event in found.events]
-
-
 def test_its_rows_of_statistics_count_what_players_did() -> None:
     talk = registered()
     for line in ("MARK alice 1", "MARK bob 2", "MARK alice 5", "MARK bob 3", "MARK alice 9", "WON alice"):
-        talk.hears("alice", line).hears("bob", line)
+        talk.send(f"*< {line}")
     row, points = statistics_of(NOUGHTS)
     assert (row.key, points.key) == ("squares", "course")
     read = row.reads()
@@ -51,9 +47,9 @@ def test_another_player_can_be_put_in_and_the_line_end_stays() -> None:
 def test_a_game_is_reported_once_from_both_conversations() -> None:
     talk = registered()
     for move in ("MARK alice 5", "MARK bob 1", "WON alice"):
-        talk.hears("alice", move).hears("bob", move)
-    found = talk.says("bob", "BYE").ends("alice").found()
-    assert told(found) == [
+        talk.send(f"*< {move}")
+    found = talk.send("bob> BYE", "alice.").found()
+    assert sentences(NOUGHTS, found) == [
         "alice joins",
         "bob joins",
         "alice plays bob",
@@ -75,7 +71,7 @@ def test_one_conversation_may_be_behind_the_other(ahead: str) -> None:
     behind = "bob" if ahead == "alice" else "alice"
     talk = registered()
     lines = ["MARK alice 5", "MARK bob 1", "MARK alice 3", "MARK bob 7", "MARK alice 4"]
-    found = talk.hears(ahead, *lines).hears(behind, *lines).found()
+    found = talk.send(*(f"{name}< {line}" for name in (ahead, behind) for line in lines)).found()
     assert len(found.events) == 3 + len(lines)
 
 
@@ -91,7 +87,7 @@ def test_one_conversation_may_be_behind_the_other(ahead: str) -> None:
 def test_a_server_that_breaks_a_rule_is_reported_once(moves: Sequence[str], codes: list[str]) -> None:
     talk = registered()
     for move in moves:
-        talk.hears("alice", move).hears("bob", move)
+        talk.send(f"*< {move}")
     violations = talk.found().diagnostics
     assert [violation.code for violation in violations] == codes
     assert all(
@@ -102,12 +98,12 @@ def test_a_server_that_breaks_a_rule_is_reported_once(moves: Sequence[str], code
 
 def test_after_a_gap_no_violation_is_reported_and_nothing_is_known() -> None:
     # It is unknown whether a line begins after the gap.
-    talk = registered().loses("alice", 20).hears("alice", "MARK bob 1", "MARK bob 5")
+    talk = registered().send("alice! 20", "alice< MARK bob 1", "alice< MARK bob 5")
     found = talk.found()
     assert [violation.code for violation in found.diagnostics] == ["gap"]
     assert found.events[-1].changes == [(["games", "1"], {"unknown": ["turn", "squares"]})]
 
 
 def test_a_line_is_reported_from_where_it_begins_again_after_a_gap() -> None:
-    talk = registered().loses("alice", 20).hears("alice", "e 5", "MARK bob 1")
-    assert told(talk.found())[-1] == "bob takes square 1"
+    talk = registered().send("alice! 20", "alice< e 5", "alice< MARK bob 1")
+    assert sentences(NOUGHTS, talk.found())[-1] == "bob takes square 1"

@@ -70,7 +70,7 @@ alice takes square 5
 def test_a_plugin_brings_pictures(folder: Path) -> None:
     code = "from kiebitz_noughts.dissector import NOUGHTS as THING"
     lay_out(folder, "kiebitz-noughts", "offered", code, "noughts")
-    talk = registered().hears("alice", "MARK alice 5").hears("bob", "MARK alice 5")
+    talk = registered().send("*< MARK alice 5")
     database = record(folder / "x.db", talk.items, ended=False)
     _, _, shown = kiebitz("state", database).out.partition("\n")
     assert "".join(f"{line.rstrip()}\n" for line in shown.splitlines()) == NOUGHTS

@@ -10,26 +10,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from cgml_cases import message
+from conversation import Conversation, games_of, violations
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.sentences import CALLED
-from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import (
-    Chunk,
     Diagnostic,
     Direction,
-    End,
     Event,
-    Findings,
     Game,
-    Gap,
-    Ids,
-    Stream,
 )
 from kiebitz.dissectors.protocols.cgml.cards import PACK, Rules
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 
-MS = 1_000_000
 LOGIN, GAME_SERVER = 7001, 7002
 ANNA, BEDA, CYRIL = 11, 12, 13
 PLAYERS = (ANNA, BEDA, CYRIL)
@@ -44,15 +37,11 @@ def cards(codes: Sequence[str | None]) -> str:
     return "".join(f"<card>{code or ''}</card>" for code in codes)
 
 
-class Cgml:
-    """Two servers and their clients. Each message is sent a millisecond after the one before."""
+class Cgml(Conversation):
+    """Two servers and their clients by the numbers of their players."""
 
     def __init__(self, seen: Sequence[int] = PLAYERS) -> None:
-        self.inspector = Inspector([CGML], Ids(), {("tcp", LOGIN): CGML, ("tcp", GAME_SERVER): CGML})
-        self.now_ns = 0
-        self._streams: dict[tuple[int, int], Stream] = {}
-        self._offsets: dict[tuple[int, Direction], int] = {}
-        self._found = Findings()
+        super().__init__(CGML, GAME_SERVER, LOGIN)
         self._seen = seen
         """The clients whose conversations are captured."""
 
@@ -60,59 +49,31 @@ class Cgml:
 
     def says(self, who: int, text: str, port: int = GAME_SERVER) -> None:
         """Send a client's message."""
-        self._send(who, "c2s", message(text), port)
+        self._send(who, "c2s", text, port)
 
     def tells(self, whom: int | Sequence[int], text: str, port: int = GAME_SERVER) -> None:
         """Send the same message of the server to one client or several."""
         for one in (whom,) if isinstance(whom, int) else whom:
-            self._send(one, "s2c", message(text), port)
+            self._send(one, "s2c", text, port)
 
     def loses(self, who: int, length: int = 100) -> None:
         """Send a message of the server that is not captured."""
-        stream = self.stream(who, GAME_SERVER)
-        at = self._offsets.get((stream.id, "s2c"), 0)
-        self._offsets[stream.id, "s2c"] = at + length
-        self.inspector.feed(Gap(stream, "s2c", self.now_ns, at, length))
+        self.lose(str(who), "s2c", length)
 
     def closes(self, who: int, port: int = GAME_SERVER, reason: str = "closed") -> None:
-        self.now_ns += MS
-        self.inspector.feed(End(self.stream(who, port), self.now_ns, reason))
+        self.end(str(who), reason, port)
 
-    def waits(self, seconds: float) -> None:
-        self.now_ns += int(seconds * 1e9)
+    def _send(self, who: int, direction: Direction, text: str, port: int) -> None:
+        if who in self._seen:
+            self.say(str(who), direction, message(text), port=port)
+        else:
+            self.wait(0.001)
 
-    def stream(self, who: int, port: int) -> Stream:
-        if (who, port) not in self._streams:
-            number = len(self._streams) + 1
-            client, server = f"127.0.0.1:{40_000 + number}", f"127.0.0.1:{port}"
-            self._streams[who, port] = Stream(number, "tcp", client, server, self.now_ns)
-        return self._streams[who, port]
-
-    def _send(self, who: int, direction: Direction, data: bytes, port: int) -> None:
-        self.now_ns += MS
-        if who not in self._seen:
-            return
-        stream = self.stream(who, port)
-        at = self._offsets.get((stream.id, direction), 0)
-        self._offsets[stream.id, direction] = at + len(data)
-        self.inspector.feed(Chunk(stream, direction, self.now_ns, at, data))
-
-    # What came of it.
-
-    def _drain(self) -> Findings:
-        new = self.inspector.drain()
-        for name in Findings.__struct_fields__:
-            getattr(self._found, name).extend(getattr(new, name))
-        return self._found
-
-    @property
-    def found(self) -> Findings:
-        self.inspector.finish()
-        return self._drain()
+    # Findings.
 
     @property
     def events(self) -> list[Event]:
-        return self.found.events
+        return self.found().events
 
     def data(self, kind: str) -> list[dict[str, Any]]:
         """Return the data of the events of a kind, without the names of the players in it."""
@@ -121,7 +82,7 @@ class Cgml:
     @property
     def diagnostics(self) -> list[Diagnostic]:
         """Return all diagnostics but notes."""
-        return [diagnostic for diagnostic in self.found.diagnostics if diagnostic.severity != "note"]
+        return violations(self.found())
 
     @property
     def codes(self) -> list[tuple[str, str, str]]:
@@ -134,10 +95,10 @@ class Cgml:
 
     @property
     def games(self) -> list[Game]:
-        return list({game.id: game for game in self.found.games}.values())
+        return games_of(self.found())
 
     def state(self, port: int = GAME_SERVER) -> State:
-        table = next(table.id for table in self.found.tables if table.server.endswith(f":{port}"))
+        table = next(table.id for table in self.found().tables if table.server.endswith(f":{port}"))
         state: State = {}
         for event in self.events:
             if event.table_id == table:

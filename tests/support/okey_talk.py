@@ -2,68 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from conversation import Conversation, events_of
 from okey_script import Move, Script, Step
 
-from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Chunk, Direction, End, Event, Findings, Gap, Ids, Stream
+from kiebitz.dissectors.model import Findings
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 
-SERVER = "10.0.0.9:8090"
 
-
-class Talk:
-    """An inspector and the connections of clients by name, at one server."""
+class Talk(Conversation):
+    """Clients of an Okey server, by name."""
 
     def __init__(self) -> None:
-        self.inspector = Inspector([OKEY], Ids(), {("tcp", 8090): OKEY})
-        self.streams: dict[str, Stream] = {}
-        self.offsets: Counter[tuple[str, Direction]] = Counter()
-        self.now_ns = 0
-
-    def stream(self, client: str) -> Stream:
-        if client not in self.streams:
-            number = len(self.streams) + 1
-            self.streams[client] = Stream(number, "tcp", f"10.0.0.{number}:5", SERVER, self.now_ns)
-        return self.streams[client]
-
-    def say(self, client: str, direction: Direction, data: bytes) -> None:
-        self.now_ns += 1_000_000
-        stream = self.stream(client)
-        self.inspector.feed(Chunk(stream, direction, self.now_ns, self.offsets[client, direction], data))
-        self.offsets[client, direction] += len(data)
-
-    def lose(self, client: str, direction: Direction, length: int) -> None:
-        self.now_ns += 1_000_000
-        stream = self.stream(client)
-        self.inspector.feed(Gap(stream, direction, self.now_ns, self.offsets[client, direction], length))
-        self.offsets[client, direction] += length
-
-    def wait(self, seconds: float) -> None:
-        self.now_ns += int(seconds * 1e9)
-
-    def close(self, reason: str = "end") -> Findings:
-        for stream in self.streams.values():
-            if stream.closed_ns is None:
-                self.inspector.feed(End(stream, self.now_ns, reason))
-        self.inspector.finish()
-        return self.inspector.drain()
+        super().__init__(OKEY, 8090)
 
 
 def heard(steps: Iterable[Step], clients: Callable[[str], bool] = lambda client: True) -> Findings:
     """Inspect the conversations of some clients."""
     talk = Talk()
-    for step in steps:
-        if clients(step.client):
-            talk.say(step.client, step.direction, step.data)
-    return talk.close()
-
-
-def events_of(found: Findings, *kinds: str) -> list[Event]:
-    return [event for event in found.events if event.kind in kinds]
+    talk.play(step for step in steps if clients(step.client))
+    return talk.close("end")
 
 
 def moves_of(found: Findings) -> list[Move]:

@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, End, Event, Findings, Game, Ids, Stream
+from conversation import Conversation, games_of, sentences, state_of, violations
+
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Diagnostic, Event, Game
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 
-MS = 1_000_000
 
-
-class Play:
-    """A server at port 9000 and its clients, by name. Each datagram comes 1 ms after the one before."""
+class Play(Conversation):
+    """A server at port 9000 and its clients, by name."""
 
     def __init__(self) -> None:
-        self.inspector = Inspector([MAEXCHEN], Ids(), {("udp", 9000): MAEXCHEN})
-        self.now_ns = 0
-        self._streams: dict[str, Stream] = {}
-        self._offsets: dict[tuple[str, Direction], int] = {}
-        self.found = Findings()
-
-    def stream(self, client: str) -> Stream:
-        if client not in self._streams:
-            number = len(self._streams) + 1
-            address = f"127.0.0.1:{40_000 + number}"
-            self._streams[client] = Stream(number, "udp", address, "127.0.0.1:9000", self.now_ns)
-        return self._streams[client]
+        super().__init__(MAEXCHEN, 9000)
 
     def client(self, name: str, text: str, after_ms: float = 1) -> None:
         """A client sends."""
-        self._send(name, "c2s", text, after_ms)
+        self.say(name, "c2s", text.encode(), after_ms)
 
     def server(self, names: str, text: str, after_ms: float = 1) -> None:
         """Send a copy of a message to each of the clients, whose names are separated by blanks."""
         for name in names.split():
-            self._send(name, "s2c", text, after_ms)
+            self.say(name, "s2c", text.encode(), after_ms)
             after_ms = 0.1
-
-    def close(self, name: str) -> None:
-        self.inspector.feed(End(self.stream(name), self.now_ns, "idle"))
 
     def register(self, *names: str) -> None:
         for name in names:
@@ -61,46 +46,29 @@ class Play:
         self.client(name, f"ANNOUNCE;{announced};{token}-roll")
         self.server(everybody, f"ANNOUNCED;{name};{announced}")
 
-    def _send(self, name: str, direction: Direction, text: str, after_ms: float) -> None:
-        self.now_ns += round(after_ms * MS)
-        data = text.encode()
-        offset = self._offsets.get((name, direction), 0)
-        self._offsets[name, direction] = offset + len(data)
-        self.inspector.feed(Chunk(self.stream(name), direction, self.now_ns, offset, data))
-
-    def _drain(self) -> Findings:
-        new = self.inspector.drain()
-        for name in Findings.__struct_fields__:
-            getattr(self.found, name).extend(getattr(new, name))
-        return self.found
-
     @property
     def events(self) -> list[Event]:
-        return self._drain().events
+        return self.found_so_far().events
 
     @property
     def told(self) -> list[str]:
         """Return the events as sentences."""
-        return [MAEXCHEN.presentation.describe(event) for event in self.events]
+        return sentences(MAEXCHEN, self.found_so_far())
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
         """Return all diagnostics but notes, with the last verdicts."""
-        self.inspector.finish()
-        return [diagnostic for diagnostic in self._drain().diagnostics if diagnostic.severity != "note"]
+        return violations(self.found())
 
     @property
     def notes(self) -> list[Diagnostic]:
-        return [diagnostic for diagnostic in self._drain().diagnostics if diagnostic.severity == "note"]
+        return [one for one in self.found_so_far().diagnostics if one.severity == "note"]
 
     @property
     def games(self) -> list[Game]:
         """Each game's last reported state."""
-        return list({game.id: game for game in self._drain().games}.values())
+        return games_of(self.found_so_far())
 
     @property
     def state(self) -> State:
-        state: State = {}
-        for event in self.events:
-            apply(state, event.changes)
-        return state
+        return state_of(self.found_so_far())

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
@@ -9,45 +8,18 @@ from cases import Case
 from catan_broken import ANY, BREAKS_OFF, HAND, IN_PARTS, Broken, of_the_table
 from catan_cases import SOUND
 from catan_talk import conversation
+from conversation import Conversation, violations
 from strength import every
 
 from kiebitz.dissectors.grammar.grammar import blame_of
-from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import (
     DIRECTIONS,
-    Chunk,
     Diagnostic,
     Direction,
-    End,
     Findings,
-    Ids,
     Message,
-    Stream,
 )
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
-
-
-class Wire:
-    """Feeds an inspector: a client's connection to the server."""
-
-    def __init__(self) -> None:
-        self._inspector = Inspector([CATAN], Ids(), {("tcp", 1000): CATAN})
-        self._stream = Stream(1, "tcp", "10.0.0.1:5", "10.0.0.9:1000", 0)
-        self.offsets: Counter[Direction] = Counter()
-        self._now_ns = 0
-
-    def say(self, direction: Direction, data: bytes) -> None:
-        self._now_ns += 1_000_000
-        # No segment is longer than TCP's own can be.
-        for start in range(0, len(data), 65_535):
-            piece = data[start : start + 65_535]
-            self._inspector.feed(Chunk(self._stream, direction, self._now_ns, self.offsets[direction], piece))
-            self.offsets[direction] += len(piece)
-
-    def close(self, reason: str = "closed") -> Findings:
-        self._inspector.feed(End(self._stream, self._now_ns, reason))
-        self._inspector.finish()
-        return self._inspector.drain()
 
 
 class Heard(NamedTuple):
@@ -61,7 +33,7 @@ class Heard(NamedTuple):
 
     @property
     def violations(self) -> list[Diagnostic]:
-        return [violation for violation in self.found.diagnostics if violation.severity != "note"]
+        return violations(self.found)
 
     def place(self, violation: Diagnostic) -> tuple[int, int]:
         return violation.offset - self.start, violation.length
@@ -69,12 +41,12 @@ class Heard(NamedTuple):
 
 def hear(number: int | None = None, data: bytes = b"") -> Heard:
     """Return the whole conversation, with these bytes in place of one of its messages."""
-    wire = Wire()
+    wire = Conversation(CATAN, 1000)
     start = 0
     for step_number, step in enumerate(conversation()):
         if step_number == number:
-            start = wire.offsets[step.direction]
-        wire.say(step.direction, data if step_number == number else step.data)
+            start = wire.offset("a", step.direction)
+        wire.say("a", step.direction, data if step_number == number else step.data)
     return Heard(wire.close(), start)
 
 
@@ -150,10 +122,10 @@ def test_a_stream_that_ends_in_a_message(case: Case, reason: str) -> None:
     first = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
     before = len(first)
     for cut in range(1, len(case.data)):
-        wire = Wire()
-        wire.say("s2c", first)
-        wire.say("c2s", first)
-        wire.say(case.direction, case.data[:cut])
+        wire = Conversation(CATAN, 1000)
+        wire.say("a", "s2c", first)
+        wire.say("a", "c2s", first)
+        wire.say("a", case.direction, case.data[:cut])
         found = wire.close(reason)
         message = found.messages[-1]
         assert (message.offset, message.length) == (before, cut)
@@ -198,8 +170,8 @@ def test_a_message_that_breaks_off_before_the_next_one(
     next_name = next_one.decode().split('"')[1]
     for cut in range(1, len(case.data) - 1):
         kept = case.data[:cut] + between.encode()
-        wire = Wire()
-        wire.say(case.direction, kept + next_one)
+        wire = Conversation(CATAN, 1000)
+        wire.say("a", case.direction, kept + next_one)
         found = wire.close()
         (violation,) = (violation for violation in found.diagnostics if violation.severity != "note")
         if following is UNCLEAR and a_value_comes(case.data, cut):

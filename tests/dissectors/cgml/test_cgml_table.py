@@ -149,7 +149,7 @@ def test_a_pause_is_reported_once_with_that_wants_it() -> None:
         table.says(who, start)
         table.tells(others, start)
         assert table.state()["games"]["1"]["pause"] == {"player": who, "message": "pivo"}
-        table.waits(60)
+        table.wait(60)
         table.says(who, '<pause type="finish"></pause>')
         table.tells(others, '<pause type="finish"></pause>')
     assert table.data("paused") == [{"player": who, "message": "pivo"} for who in (ANNA, BEDA)]
@@ -165,7 +165,7 @@ def test_a_card_that_waits_for_the_end_of_a_pause_is_played_once() -> None:
     card = hand.hands[ANNA][0]
     table.tells(ANNA, '<playcard type="ask"></playcard>')
     table.says(ANNA, f'<playcard type="cards" from="hand" to="desk">{cards([card])}</playcard>')
-    table.waits(30)
+    table.wait(30)
     hand.shows(ANNA, card)
     assert table.data("played") == [{"player": ANNA, "cards": [card]}]
     assert table.diagnostics == []
@@ -588,7 +588,7 @@ def test_a_violation_is_reported_once_at_its_place(
     breaks(Hand(table))
     assert table.codes == [(code, severity, blame)]
     (violation,) = table.diagnostics
-    said = next(message for message in table.found.messages if message.id == violation.message_id)
+    said = next(message for message in table.found().messages if message.id == violation.message_id)
     assert said.offset <= violation.offset < violation.offset + violation.length <= said.offset + said.length
     assert violation.clause
 
@@ -620,7 +620,7 @@ def test_a_result_that_no_message_explains_has_a_note() -> None:
     for _ in range(3):
         hand.trick()
     hand.result()
-    assert [(one.code, one.severity, one.blame, one.text) for one in table.found.diagnostics] == [
+    assert [(one.code, one.severity, one.blame, one.text) for one in table.found().diagnostics] == [
         (
             *("tricks-missing", "note", "unknown"),
             "the result comes after 3 of 10 tricks: no message has shown the others",

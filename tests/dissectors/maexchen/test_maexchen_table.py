@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from table_driver import MS, Play
+from conversation import MS
+from table_driver import Play
 
 from kiebitz.dissectors.game.state import seen_by
 from kiebitz.dissectors.model import Chunk, Stream
@@ -42,7 +43,7 @@ def test_four_copies_are_one_event_with_four_witnesses() -> None:
     play.turn(ALL, "alice", "5,3", "5,3", "t1")
     announced = [event for event in play.events if event.kind == "announced"]
     assert len(announced) == 1
-    telling = [m for m in play.found.messages if m.event_id == announced[0].id]
+    telling = [m for m in play.found_so_far().messages if m.event_id == announced[0].id]
     assert [m.name for m in telling] == ["ANNOUNCED"] * 3
     assert len({m.stream.id for m in telling}) == 3
 
@@ -218,7 +219,7 @@ def test_tokens_are_checked(text: str, code: str, severity: str, at: tuple[int, 
     (violation,) = play.diagnostics
     assert (violation.code, violation.severity, violation.blame) == (code, severity, "client")
     if at is not None:
-        message = next(m for m in play.found.messages if m.id == violation.message_id)
+        message = next(m for m in play.found_so_far().messages if m.id == violation.message_id)
         assert (violation.offset - message.offset, violation.length) == at
 
 
@@ -395,7 +396,9 @@ def test_whose_name_was_refused_cannot_answer(refusal: str) -> None:
     play.server("x", refusal)
     play.client("x", "JOIN;whatever")
     assert play.diagnostics[-1].code == "not-registered"
-    refused = {"invalid-name", "name-taken"} & {violation.code for violation in play.found.diagnostics}
+    refused = {"invalid-name", "name-taken"} & {
+        violation.code for violation in play.found_so_far().diagnostics
+    }
     assert refused == {"name-taken" if refusal == "REJECTED" else "invalid-name"}
 
 
@@ -490,7 +493,7 @@ def test_a_straggler_of_a_round_that_is_over_does_not_bring_it_back() -> None:
 
 def test_a_long_silent_player_is_still_known() -> None:
     play = a_round()
-    play.close("alice")
+    play.end("alice", "idle")
     silent = play.stream("alice")
     again = Stream(99, "udp", silent.client, silent.server, play.now_ns)
     token = b"YOUR TURN;after-a-long-time"
@@ -547,7 +550,7 @@ def test_departed_players_are_evicted() -> None:
     names = [f"player{number}" for number in range(MAX_ABSENT + 20)]
     for name in names:
         play.register(name)
-        play.close(name)
+        play.end(name, "idle")
     play.register("last")
     assert list(play.state["players"]) == [*names[20:], "last"]
 
@@ -564,7 +567,7 @@ def test_names_known_from_the_server_only_are_evicted() -> None:
 
 def test_a_player_whose_conversation_was_over_is_known_when_he_comes_back() -> None:
     play = a_round()
-    play.close("bob")
+    play.end("bob", "idle")
     known = play.stream("bob").client
     back = Stream(9, "udp", known, "127.0.0.1:9000", play.now_ns)
     data = b"ROUND STARTING;t"

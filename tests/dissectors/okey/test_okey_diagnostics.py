@@ -33,10 +33,9 @@ def hear(case: Broken | None, head: bool, clients: tuple[str, ...]) -> Heard:
         if step.client in clients and said:
             talk.say(step.client, step.direction, step.data)
         if case is not None and number == at:
-            start = talk.offsets[case.place.client, case.direction]
-            for piece in range(0, len(case.data), 65_535):
-                talk.say(case.place.client, case.direction, case.data[piece : piece + 65_535])
-    return Heard(talk.close(), start, {name: stream.id for name, stream in talk.streams.items()})
+            start = talk.offset(case.place.client, case.direction)
+            talk.say(case.place.client, case.direction, case.data)
+    return Heard(talk.close("end"), start, {name: stream.id for (name, _), stream in talk.streams.items()})
 
 
 @cache

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from conversation import events_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from okey_script import Move, Script
-from okey_talk import Talk, events_of, four, heard, moves_of
+from okey_talk import Talk, four, heard, moves_of
 from strength import times
 
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Direction, Gap
 
 NAMES = ("ada", "ben", "cem", "dilek")
 OTHERS = ("esra", "fred", "gül", "hans")
@@ -138,10 +138,9 @@ def test_from_then_on(head: bool, seed: int) -> None:
     for client in NAMES:
         for direction in ("c2s", "s2c"):
             if any(step.client == client for step in script.steps[:begin]):
-                beside(talk, client, direction)
-    for step in script.steps[begin:]:
-        talk.say(step.client, step.direction, step.data)
-    found = talk.close()
+                talk.miss_beginning(client, direction)
+    talk.play(script.steps[begin:])
+    found = talk.close("end")
     assert [
         violation for violation in found.diagnostics if violation.severity not in ("note", "warning")
     ] == []
@@ -153,10 +152,6 @@ def test_from_then_on(head: bool, seed: int) -> None:
     assert len(moves) <= len(true)
     # The first event may be repeated, being known from its answer alone.
     assert moves[1:] == true[len(true) - len(moves) + 1 :]
-
-
-def beside(talk: Talk, client: str, direction: Direction) -> None:
-    talk.inspector.feed(Gap(talk.stream(client), direction, 0, 0, None))
 
 
 @pytest.mark.full(but=1)
@@ -172,7 +167,7 @@ def test_a_message_that_is_lost_causes_no_violation(head: bool, seed: int, lost:
             talk.lose(step.client, step.direction, len(step.data))
         else:
             talk.say(step.client, step.direction, step.data)
-    found = talk.close()
+    found = talk.close("end")
     assert [
         violation
         for violation in found.diagnostics

@@ -6,12 +6,13 @@ import tracemalloc
 from typing import Any
 
 import pytest
+from conversation import events_of, state_of, violations
 from okey_script import Script
-from okey_talk import Talk, events_of, four, heard
+from okey_talk import Talk, four, heard
 from strength import times
 
-from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Diagnostic, Event, Findings
+from kiebitz.dissectors.game.state import State
+from kiebitz.dissectors.model import Event, Findings
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 
 NAMES = ("ada", "ben", "cem", "dilek")
@@ -25,13 +26,11 @@ def talk_of(lines: str) -> Findings:
     """`client > line` is a client's message, `client < line` the server's."""
     talk = Talk()
     say(talk, lines)
-    return talk.close()
+    return talk.close("end")
 
 
 def say(talk: Talk, lines: str) -> None:
-    for line in lines.strip().splitlines():
-        client, side, text = line.strip().split(" ", 2)
-        talk.say(client, "c2s" if side == ">" else "s2c", f"{text}\r\n".encode())
+    talk.send(*(line.strip().replace(" ", "", 1) for line in lines.strip().splitlines()))
 
 
 def lobby(number: int, *names: str) -> str:
@@ -46,17 +45,8 @@ def story(found: Findings) -> list[tuple[Any, ...]]:
     return [(event.kind, event.actor) for event in found.events]
 
 
-def violations(found: Findings) -> list[Diagnostic]:
-    return [violation for violation in found.diagnostics if violation.severity != "note"]
-
-
 def state_before(found: Findings, last: Event) -> State:
-    state: State = {}
-    for event in found.events:
-        if event is last:
-            break
-        apply(state, event.changes)
-    return state
+    return state_of(found, found.events.index(last))
 
 
 # Players and lobbies.
@@ -127,10 +117,7 @@ def test_a_connection_that_breaks_is_a_player_that_leaves() -> None:
     found = talk.close("reset")
     [left] = events_of(found, "left")
     assert left.data == {"name": "a", "lobby": 1, "reason": "reset"}
-    state: State = {}
-    for event in found.events:
-        apply(state, event.changes)
-    assert not any(state.values())
+    assert not any(state_of(found).values())
 
 
 # Chat.
@@ -193,7 +180,7 @@ def test_one_ready_player_deals_again_and_the_game_before_is_over() -> None:
     say(talk, deal(("ada", STARTER), ("ben", OTHER)))
     talk.wait(5)
     say(talk, deal(("ada", DECK), ("ben", OTHER)))
-    found = talk.close()
+    found = talk.close("end")
     games = {game.id: game for game in found.games}
     assert [games[number].result for number in sorted(games)] == [None, None]
     assert [event.game_id for event in events_of(found, "dealt")] == [1, 1, 2, 2]
@@ -281,7 +268,7 @@ def test_a_client_outside_lobbies_receives_the_turn() -> None:
     script.play(script.tables[1], 6)
     found = heard(script.steps)
     assert violations(found) == []
-    watched = [m for m in found.messages if m.name == "STAT" and m.stream.client == "10.0.0.1:5"]
+    watched = [m for m in found.messages if m.name == "STAT" and m.stream.id == 1]
     assert {message.game_id for message in watched} == {1}
     assert {message.event_id for message in watched} <= {event.id for event in events_of(found, "status")}
     alone = heard(script.steps, lambda client: client == "watcher")

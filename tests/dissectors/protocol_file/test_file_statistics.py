@@ -79,11 +79,11 @@ CASES: dict[str, tuple[str, Any]] = {
     ),
     "so far": (
         'course = "paid", unit = "payments"',
-        {"ann": [[0.01, 1], [0.02, 2]], "bob": [[0.012, 1], [0.014, 2]]},
+        {"ann": [[0.011, 1], [0.021, 2]], "bob": [[0.013, 1], [0.015, 2]]},
     ),
     "amount": (
         'course = "paid", amount = "amount - 1"',
-        {"ann": [[0.01, 4], [0.02, 0]], "bob": [[0.012, -3], [0.014, 6]]},
+        {"ann": [[0.011, 4], [0.021, 0]], "bob": [[0.013, -3], [0.015, 6]]},
     ),
     "unknown": ('counts = "paid", when = "turn == name && known(banker.x)"', None),
     "durations": (

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
+from conversation import Conversation
 from schafkopf_broken import (
     ANY_FLAG,
     CLIENTS,
@@ -24,53 +25,19 @@ from schafkopf_broken import (
 from strength import a_few, every, times
 
 from kiebitz.dissectors.grammar.packet_codec import line_types
-from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import (
     DIRECTIONS,
-    Chunk,
     Diagnostic,
     Direction,
-    End,
     Findings,
-    Ids,
     Message,
     Severity,
-    Stream,
 )
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, String
 
 ANNA = 1
 """The number of Anna's stream."""
-
-
-class Wire:
-    """Feeds an inspector: the server at port 35555 and its clients."""
-
-    def __init__(self) -> None:
-        self.inspector = Inspector([SCHAFKOPF], Ids(), {("tcp", 35555): SCHAFKOPF})
-        self.streams = {
-            name: Stream(number, "tcp", f"10.0.0.{number}:5", "10.0.0.9:35555", 0)
-            for number, name in enumerate(CLIENTS, 1)
-        }
-        self.offsets: Counter[tuple[str, Direction]] = Counter()
-        self.now_ns = 0
-
-    def say(self, client: str, direction: Direction, data: bytes) -> None:
-        self.now_ns += 1_000_000
-        offset = self.offsets[client, direction]
-        # No segment is longer than TCP's own can be.
-        for start in range(0, len(data), 65_535):
-            piece = data[start : start + 65_535]
-            stream = self.streams[client]
-            self.inspector.feed(Chunk(stream, direction, self.now_ns, offset + start, piece))
-        self.offsets[client, direction] += len(data)
-
-    def close(self, reason: str = "closed") -> Findings:
-        for stream in self.streams.values():
-            self.inspector.feed(End(stream, self.now_ns, reason))
-        self.inspector.finish()
-        return self.inspector.drain()
 
 
 class Heard(NamedTuple):
@@ -84,14 +51,16 @@ class Heard(NamedTuple):
 
 
 def hear(place: Place, data: bytes, clients: tuple[str, ...] = CLIENTS, by: Direction | None = None) -> Heard:
-    wire = Wire()
+    wire = Conversation(SCHAFKOPF, 35555)
+    for client in CLIENTS:
+        wire.stream(client)
     at = where(place)
     start = 0
     for number, step in enumerate(steps_of(place)):
         if step.client in clients and (number != at or by is not None):
             wire.say(step.client, step.direction, step.data)
         if number == at:
-            start = wire.offsets["Anna", by or place.direction]
+            start = wire.offset("Anna", by or place.direction)
             wire.say("Anna", by or place.direction, data)
     return Heard(wire.close(), start)
 
@@ -191,11 +160,13 @@ def expected_next(place: Place, complete: list[str]) -> str:
 
 
 def hear_cut(place: Place, cut: int, reason: str) -> Heard:
-    wire = Wire()
+    wire = Conversation(SCHAFKOPF, 35555)
+    for client in CLIENTS:
+        wire.stream(client)
     for step in steps_of(place)[: where(place)]:
         if step.client == "Anna":
             wire.say("Anna", step.direction, step.data)
-    start = wire.offsets["Anna", place.direction]
+    start = wire.offset("Anna", place.direction)
     if cut:
         wire.say("Anna", place.direction, sound(place)[:cut])
     return Heard(wire.close(reason), start)
@@ -274,7 +245,9 @@ def test_a_stream_that_ends_in_a_message(place: Place, reason: str) -> None:
 def test_a_stream_that_ends_with_a_diagnostic(
     data: bytes, direction: Direction, code: str, offset: int, severity: Severity
 ) -> None:
-    wire = Wire()
+    wire = Conversation(SCHAFKOPF, 35555)
+    for client in CLIENTS:
+        wire.stream(client)
     wire.say("Anna", direction, data)
     (violation,) = wire.close().diagnostics
     assert (violation.code, violation.offset, violation.severity) == (code, offset, severity)

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from conversation import Conversation, violations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schafkopf_script import Dialect, Script, Step
 from strength import a_few, times
 
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import DIRECTIONS, Chunk, Diagnostic, Direction, End, Findings, Gap, Ids, Stream
+from kiebitz.dissectors.model import DIRECTIONS, Diagnostic, Direction, Findings
 from kiebitz.dissectors.protocols.schafkopf.cards import MODI, mode
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
@@ -21,56 +21,21 @@ FOUR = ("Anna", "Bärbel", "Carl", "Dora")
 DIALECTS = [Dialect(), Dialect(turns=False), Dialect(turns=False, updates=False, stock=False)]
 
 
-class Wire:
-    """A server at port 35555 and its clients, by name. Each message comes 1 ms after the one before."""
+class Wire(Conversation):
+    """A server and its clients, by name; the protocol is recognized."""
 
     def __init__(self) -> None:
-        self.inspector = Inspector(BUILT_IN, Ids())
-        self.now_ns = 1_000_000
-        self._streams: dict[str, Stream] = {}
-        self._offsets: dict[tuple[str, Direction], int] = {}
-
-    def _stream(self, client: str) -> Stream:
-        if client not in self._streams:
-            number = len(self._streams) + 1
-            self._streams[client] = Stream(
-                number, "tcp", f"127.0.0.1:{40_000 + number}", "127.0.0.1:35555", self.now_ns
-            )
-        return self._streams[client]
-
-    def miss_beginning(self, client: str) -> None:
-        for direction in DIRECTIONS:
-            self.inspector.feed(Gap(self._stream(client), direction, self.now_ns, 0, None))
-
-    def say(self, client: str, direction: Direction, data: bytes) -> None:
-        self.now_ns += 1_000_000
-        offset = self._offsets.get((client, direction), 0)
-        self._offsets[client, direction] = offset + len(data)
-        self.inspector.feed(Chunk(self._stream(client), direction, self.now_ns, offset, data))
-
-    def steps(self, steps: list[Step]) -> None:
-        for step in steps:
-            self.say(step.client, step.direction, step.data)
-
-    def close(self, reason: str = "closed") -> Findings:
-        for stream in self._streams.values():
-            self.inspector.feed(End(stream, self.now_ns, reason))
-        self.inspector.finish()
-        return self.inspector.drain()
+        super().__init__(SCHAFKOPF, 35555, among=BUILT_IN)
 
 
 def found(steps: list[Step]) -> Findings:
     wire = Wire()
-    wire.steps(steps)
+    wire.play(steps)
     return wire.close()
 
 
-def wrong(findings: Findings) -> list[Diagnostic]:
-    return [violation for violation in findings.diagnostics if violation.severity != "note"]
-
-
 def only_violation(findings: Findings) -> Diagnostic:
-    (violation,) = wrong(findings)
+    (violation,) = violations(findings)
     return violation
 
 
@@ -125,7 +90,7 @@ def test_every_mode_in_every_dialect_is_reported_as_played(dialect: Dialect, cli
     for modus in MODI:
         script.round(modus)
     findings = found(script.steps)
-    assert wrong(findings) == []
+    assert violations(findings) == []
     agrees(findings, script)
 
 
@@ -139,7 +104,7 @@ def test_no_round_that_keeps_to_the_rules_is_objected_to(
         script.round()
     script.leave()
     findings = found(script.steps)
-    assert wrong(findings) == []
+    assert violations(findings) == []
     agrees(findings, script)
 
 
@@ -163,7 +128,7 @@ def test_conversations_at_different_paces_give_the_same(seed: int, clients: int,
         place = next(place for place, step in enumerate(waiting) if step.client == client)
         mixed.append(waiting.pop(place))
     findings = found(mixed)
-    assert wrong(findings) == []
+    assert violations(findings) == []
     agrees(findings, script)
 
 
@@ -178,10 +143,10 @@ def test_a_late_message_does_not_restore_a_round_in_the_state() -> None:
     late = [step for step in before[last + 1 :] if step.client == "Bärbel"]
     assert "DRAN" in [step.name for step in late]
     wire = Wire()
-    wire.steps([step for place, step in enumerate(before) if place <= last or step.client != "Bärbel"])
+    wire.play([step for place, step in enumerate(before) if place <= last or step.client != "Bärbel"])
     # Longer than the time in which copies are awaited.
-    wire.now_ns += 5_000_000_000
-    wire.steps([*late, *after])
+    wire.wait(5)
+    wire.play([*late, *after])
     state: State = {}
     for event in wire.close().events:
         apply(state, [(list(path), value) for path, value in event.changes])
@@ -241,7 +206,7 @@ def test_a_late_fifth_player_is_rotated_in() -> None:
     for _ in range(6):
         script.round()
     findings = found(script.steps)
-    assert wrong(findings) == []
+    assert violations(findings) == []
     agrees(findings, script)
 
 
@@ -562,7 +527,7 @@ def test_an_account_contradicts_the_result(modus: str) -> None:
     for number, client in enumerate(FOUR):
         script = scripted(modus)
         script.round("WENZ")
-        assert wrong(found(script.steps)) == []
+        assert violations(found(script.steps)) == []
         place = [place for place in places(script, "KONTO", "s2c") if script.steps[place].client == client][1]
         after = script.steps[place].fields["konto"]
         put(script, place, konto=2000 - after)
@@ -576,7 +541,7 @@ def test_an_account_contradicts_the_result(modus: str) -> None:
         # With a wrong SIEGER, the winners are not known.
         codes = script.steps[places(script, "SIEGER", "s2c")[0]].fields
         put_all(script, "SIEGER", spieler=(codes["spieler"] + 10) % 20)
-        assert "wrong-account" not in {one.code for one in wrong(found(script.steps))}
+        assert "wrong-account" not in {one.code for one in violations(found(script.steps))}
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
@@ -585,10 +550,11 @@ def test_a_result_that_no_message_explains_has_a_note(share: float) -> None:
     assert noted(found(script.steps)) == []
     wire = Wire()
     for client in FOUR:
-        wire.miss_beginning(client)
-    wire.steps(script.steps[int(share * len(script.steps)) :])
+        for direction in DIRECTIONS:
+            wire.miss_beginning(client, direction)
+    wire.play(script.steps[int(share * len(script.steps)) :])
     findings = wire.close()
-    assert wrong(findings) == []
+    assert violations(findings) == []
     assert [code for code, _ in noted(findings) if code != "mid-stream"] == ["tricks-missing"]
 
 
@@ -599,7 +565,7 @@ def test_known_faults_of_real_servers_are_noted_and_no_more() -> None:
     code = log["player"] + (0 if won else 10)
     put_all(script, "SIEGER", spieler=code, mitspieler=code)
     findings = found(script.steps)
-    assert wrong(findings) == []
+    assert violations(findings) == []
     assert noted(findings) == [("same-seat-twice", "server")]
 
 
@@ -620,7 +586,7 @@ def test_messages_that_peers_pass_over_take_nothing_from_the_verdicts() -> None:
 def test_si_is_bid_from_any_hand() -> None:
     script = scripted("SI")
     findings = found(script.steps)
-    assert wrong(findings) == []
+    assert violations(findings) == []
     assert noted(findings) == [("no-si", "client")]
 
 
@@ -641,7 +607,7 @@ def test_the_winner_after_a_failed_hochzeit_is_no_violation() -> None:
     put_all(script, "SIEGER", spieler=other)
     # Who proposes a Hochzeit is asked for a card, too.
     findings = found(script.steps)
-    assert wrong(findings) == []
+    assert violations(findings) == []
     assert ("wrong-player", "server") in noted(findings)
 
 
@@ -676,9 +642,7 @@ def test_a_bot_that_did_not_follow_suit_betrays_himself_later() -> None:
                 )
                 for step in script.steps
             ]
-            violations = [
-                violation for violation in wrong(found(steps)) if violation.code == "suit-not-followed"
-            ]
-            assert [violation.blame for violation in violations][:1] == ["unknown"]
+            broken = [one for one in violations(found(steps)) if one.code == "suit-not-followed"]
+            assert [violation.blame for violation in broken][:1] == ["unknown"]
             return
     raise AssertionError("no round in which a bot could revoke")
