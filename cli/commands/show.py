@@ -17,7 +17,7 @@ from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.dissectors.model import PUBLIC
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.public_messages import NO_SUCH_MESSAGE
+from kiebitz.storage.read.seen_rows import NO_SUCH_MESSAGE
 from kiebitz.storage.session.message_detail import MessageDetail, MessageDetails
 
 _NEIGHBOURS = 2

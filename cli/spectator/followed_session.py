@@ -19,9 +19,8 @@ from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.message_queries import visible_groups
 from kiebitz.storage.read.players import StreamNames
-from kiebitz.storage.read.public_messages import PublicMessages
 from kiebitz.storage.read.search import Search, Streams, search_diagnostics, search_events, search_messages
-from kiebitz.storage.read.seen_rows import SeenRows
+from kiebitz.storage.read.seen_rows import PublicMessages, SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.session.session import RESTART_S, Session
 

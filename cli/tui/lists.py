@@ -28,8 +28,8 @@ from kiebitz.storage.read.message_queries import (
     visible_groups,
 )
 from kiebitz.storage.read.players import StreamNames
-from kiebitz.storage.read.public_messages import ALL_PLAYERS
 from kiebitz.storage.read.search import Search
+from kiebitz.storage.read.seen_rows import ALL_PLAYERS
 from kiebitz.storage.session.session import message_record
 
 ARROWS: dict[bool, dict[Direction, str]] = {

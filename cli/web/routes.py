@@ -27,7 +27,7 @@ from kiebitz.dissectors.model import PUBLIC, Severity, TableInfo
 from kiebitz.services.sessions import given_name
 from kiebitz.storage.read.conditions import complete_filter
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.read.public_messages import NO_SUCH_MESSAGE
+from kiebitz.storage.read.seen_rows import NO_SUCH_MESSAGE
 from kiebitz.storage.read.times import iso_time
 from kiebitz.storage.session.message_detail import MessageDetail
 

@@ -9,7 +9,7 @@ from kiebitz.services.sessions import ALL_SESSIONS, is_database, split_number
 from kiebitz.storage.database.integrity import find_damage
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import TABLES
-from kiebitz.storage.derived.verification import find_unfounded_row
+from kiebitz.storage.derived.redissect import find_unfounded_row
 
 _REMEDY = "kiebitz redissect rebuilds everything except the bytes"
 

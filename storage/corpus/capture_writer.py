@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.storage.corpus.tables import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
+from kiebitz.storage.corpus.layout import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
 from kiebitz.storage.database.schema import SESSION_CONDITIONS, TABLES
 from kiebitz.storage.read.message_queries import MAX_SHOWN_BYTES, StoredDiagnostic, diagnostics_by_id, streams
 from kiebitz.storage.read.recorded_bytes import RecordedBytes

@@ -19,8 +19,15 @@ import duckdb
 from duckdb import DuckDBPyConnection, StatementType
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from kiebitz.storage.corpus.layout import Corpus, CorpusError
-from kiebitz.storage.corpus.tables import BY_CAPTURE, CAPTURE, COLUMNS, PROTOCOL, file_name
+from kiebitz.storage.corpus.layout import (
+    BY_CAPTURE,
+    CAPTURE,
+    COLUMNS,
+    PROTOCOL,
+    Corpus,
+    CorpusError,
+    file_name,
+)
 from kiebitz.storage.filters.sql import FUNCTIONS
 
 _BATCH = 2_048

@@ -3,6 +3,11 @@
 The SHA-256 of a capture file's unpacked contents identifies the capture. Its folder is made elsewhere in the
 corpus, then renamed into place. Only the rename is visible, so no lock is needed; of two processes that add
 the same capture, the second finds it present.
+
+The tables of a corpus: those of a session database, with values that a database computes on demand.
+
+A table is many Parquet files, one for each capture and protocol. `capture` and `protocol` are columns that
+the files do not contain: the names of their folders hold them, following Hive's partitioning.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
@@ -21,6 +26,42 @@ from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.registry import ProtocolFile
 from kiebitz.storage.database.path_checks import foreign_reason, open_file, open_folder
 from kiebitz.storage.database.protocol_files import MAX_FILES
+from kiebitz.storage.database.schema import TABLES
+
+CAPTURE, PROTOCOL = "capture", "protocol"
+
+_ADDED_COLUMNS: dict[str, dict[str, type]] = {
+    "sessions": {"packets": int, "bytes": int, "lacks": str},
+    "streams": {"messages": int, "bytes": int},
+    "tables": {},
+    "games": {"named_result": str},
+    "events": {},
+    "messages": {"sent": bytes},
+    "diagnostics": {"marked": bytes, "lines": str, "resumed_offset": int, "resumed_message": str},
+}
+
+COLUMNS: Mapping[str, Mapping[str, type]] = {
+    table: {
+        **{name: column.type for name, column in TABLES[table].items() if name != PROTOCOL},
+        **more,
+    }
+    for table, more in _ADDED_COLUMNS.items()
+}
+"""Table -> column -> type of its values, as in the files. The first columns are the database's.
+
+Only `sessions` is not partitioned by protocol, as a capture may have several. Left out are the bytes
+themselves (`chunks`), which are in the capture, and `snapshots`, since each capture begins with an empty
+state.
+"""
+
+BY_CAPTURE = "sessions"
+"""The table that is partitioned by capture alone."""
+
+
+def file_name(table: str) -> str:
+    """Return the name of a table's files."""
+    return f"{table}.parquet"
+
 
 FORMAT = 1
 """The format number in the folder's `corpus.json`; a higher one was made by a newer Kiebitz."""

@@ -210,8 +210,7 @@ def sql_condition(wanted: Filter | None, target: Target) -> tuple[str, list[Any]
     """Return a filter as an SQL condition with parameters; without a filter, an always true one."""
     if wanted is None:
         return "TRUE", []
-    from kiebitz.storage.filters.dialects import DUCKDB
-    from kiebitz.storage.filters.sql import to_sql
+    from kiebitz.storage.filters.sql import DUCKDB, to_sql
 
     condition, parameters = to_sql(wanted, target, FROM_ONE, DUCKDB)
     return condition, [*parameters]

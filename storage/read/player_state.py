@@ -1,17 +1,111 @@
-"""A table's state as one player sees it."""
+"""A table's state as one player sees it.
+
+Recorded evidence of player identities: events and messages that tie names to connections.
+
+The messages that report events: the streams that received them, and the server's copies.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.game.identities import Claim, Evidence, Identities
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
     from kiebitz.storage.read.visibility import Visibility
+
+
+_BEFORE = "before"
+"""The field of a renaming event that holds the former name."""
+
+
+class RecordedIdentities(Identities):
+    """The players of a recorded session, which may still grow: see `refresh`.
+
+    `inherited` are the claims from the database that this one continues.
+    """
+
+    def __init__(self, timeline: Timeline, inherited: Iterable[Claim] = ()) -> None:
+        self.timeline = timeline
+        self._last_message = self._last_event = 0
+        going_on = {stream for (stream,) in timeline.connection.execute("SELECT id FROM streams")}
+        super().__init__(
+            lambda table: dissector_of(self.timeline.table(table).protocol),
+            self._stream,
+            [
+                Claim(claim.stream, claim.table, [(0, claim.name)])
+                for claim in inherited
+                if claim.stream in going_on
+            ],
+        )
+
+    def refresh(self) -> None:
+        """Read the evidence that was recorded since the last call."""
+        self.add(chain(self._read_renamings(), self._read_messages()))
+
+    def _read_messages(self) -> Iterator[Evidence]:
+        """Yield evidence from new messages that inform one client alone of its own events."""
+        kinds = {
+            (kind.kind, name): kind
+            for dissector in self._dissectors()
+            for kind in dissector.grammar.events.values()
+            for name in kind.reported_by
+        }
+        if not kinds:
+            return
+        connection = self.timeline.connection
+        after = self._last_message
+        (self._last_message,) = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
+        # The pluses keep SQLite from reading all messages of a name again.
+        rows = connection.execute(
+            "SELECT e.kind, +m.name, min(e.id), e.ts_ns, e.table_id, m.stream_id, e.actor"
+            " FROM messages AS m JOIN events AS e ON e.id = m.event_id"
+            " WHERE m.id > ? AND m.id <= ? AND e.session_id = ? AND e.actor IS NOT NULL"
+            f" AND (e.kind, +m.name) IN (VALUES {', '.join(['(?, ?)'] * len(kinds))})"
+            " GROUP BY e.kind, +m.name, e.table_id, m.stream_id, e.actor",
+            [after, self._last_message, self.timeline.session.id, *chain.from_iterable(kinds)],
+        )
+        for kind, name, event, ts_ns, table, stream, actor in rows.fetchall():
+            found = kinds[kind, name]
+            yield Evidence(event, ts_ns, table, actor, stream, None, found.identifies, found.restores)
+
+    def _read_renamings(self) -> Iterator[Evidence]:
+        kinds = {
+            kind.kind
+            for dissector in self._dissectors()
+            for kind in dissector.grammar.events.values()
+            if _BEFORE in kind.fields
+        }
+        after, self._last_event = self._last_event, max(self._last_event, self.timeline.last_event())
+        if not kinds or after == self._last_event:
+            return
+        condition = f"e.id > ? AND e.id <= ? AND +e.kind IN ({', '.join('?' * len(kinds))})"
+        for event in self.timeline.events(condition, [after, self._last_event, *sorted(kinds)]):
+            before = event.data.get(_BEFORE)
+            if before is not None and event.actor is not None:
+                yield Evidence(event.id, event.ts_ns, event.table_id, event.actor, before=before)
+
+    def _dissectors(self) -> list[Dissector]:
+        found = map(dissector_of, sorted({table.protocol for table in self.timeline.tables()}))
+        return [dissector for dissector in found if dissector is not None]
+
+    def _stream(self, stream: int) -> tuple[str, int | None]:
+        """Return the client's address, and the time when the stream was closed."""
+        row: tuple[str, int | None] = self.timeline.connection.execute(
+            "SELECT client, closed_ns FROM streams WHERE id = ?", (stream,)
+        ).fetchone()
+        return row
+
 
 _CHECKPOINT_EVENTS = 200
 """Events between two stored states of a player's view."""
@@ -75,3 +169,108 @@ def _apply_event(visibility: Visibility, player: str, event: Event, state: State
     """Apply the changes of an event that a player sees to the player's state."""
     apply(state, visibility.changes(event, player))
     apply(state, visibility.revealed(event, player))
+
+
+_MAX_KEPT = 20_000
+"""Maximum number of events whose messages are kept."""
+
+_Value = TypeVar("_Value")
+
+
+class EventReports:
+    """The messages that report the events of a session."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._reporting: dict[int, Set[int]] = {}
+        self._copies: dict[int, Sequence[tuple[str, int, dict[str, Any]]]] = {}
+        """Reporting streams, and the server's reports, by event of a session that has ended."""
+        self._served = _Served()
+
+    def update_timeline(self, timeline: Timeline) -> None:
+        """Use `timeline`, the session in its present state, from now on."""
+        self._timeline = timeline
+        self._reporting.clear()
+        self._copies.clear()
+
+    def streams_served_around(self, event: Event) -> set[int]:
+        """Return the streams that the server served in an event's game before and after the event."""
+        self._served.update(self._timeline)
+        return {
+            stream
+            for stream, (first_ns, last_ns) in self._served.streams(event).items()
+            if first_ns < event.ts_ns < last_ns
+        }
+
+    def streams(self, event_id: int) -> Set[int]:
+        """Return the streams with a message that reports an event."""
+        return self._kept(
+            self._reporting,
+            event_id,
+            lambda: {
+                stream
+                for (stream,) in self._timeline.connection.execute(
+                    "SELECT DISTINCT stream_id FROM messages WHERE event_id = ?", (event_id,)
+                )
+            },
+        )
+
+    def of_server(self, event_id: int) -> Sequence[tuple[str, int, dict[str, Any]]]:
+        """Return name, stream and fields of the server's messages that report an event."""
+        return self._kept(
+            self._copies,
+            event_id,
+            lambda: [
+                (name, stream, msgspec.json.decode(fields))
+                for name, stream, fields in self._timeline.connection.execute(
+                    "SELECT name, stream_id, fields FROM messages"
+                    " WHERE event_id = ? AND +direction = 's2c' ORDER BY id",
+                    (event_id,),
+                )
+            ],
+        )
+
+    def _kept(self, kept: dict[int, _Value], event_id: int, read: Callable[[], _Value]) -> _Value:
+        """Return a value by event, kept once the session has ended: before, further copies may arrive."""
+        found = kept.get(event_id)
+        if found is None:
+            found = read()
+            if self._timeline.session.ended_ns is not None:
+                if len(kept) >= _MAX_KEPT:
+                    kept.clear()
+                kept[event_id] = found
+        return found
+
+
+class _Served:
+    """The times of the server's first and last message on each stream, by table and game."""
+
+    def __init__(self) -> None:
+        self._upto = 0
+        self._times: dict[tuple[int, int | None], dict[int, tuple[int, int]]] = {}
+        """Times in ns by table and game (None: any), then by stream."""
+
+    def update(self, timeline: Timeline) -> None:
+        """Read the messages since the last call."""
+        upto = timeline.last_id("messages")
+        if upto == self._upto:
+            return
+        tables = {(table.server, table.protocol): table.id for table in timeline.tables()}
+        rows = timeline.connection.execute(
+            "SELECT s.server, s.protocol, m.stream_id, m.game_id, min(m.ts_ns), max(m.ts_ns)"
+            " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
+            " WHERE m.id > ? AND m.id <= ? AND m.direction = 's2c' AND s.session_id = ?"
+            " GROUP BY m.stream_id, m.game_id",
+            (self._upto, upto, timeline.session.id),
+        )
+        for server, protocol, stream, game, first_ns, last_ns in rows:
+            table = tables.get((server, protocol))
+            for key in {(table, game), (table, None)} if table is not None else ():
+                times = self._times.setdefault(key, {})
+                first, last = times.get(stream, (first_ns, last_ns))
+                times[stream] = min(first, first_ns), max(last, last_ns)
+        self._upto = upto
+
+    def streams(self, event: Event) -> Mapping[int, tuple[int, int]]:
+        """Return the times of the streams of an event's game, without one of its table."""
+        return self._times.get((event.table_id, event.game_id), {})

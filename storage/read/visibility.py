@@ -25,11 +25,9 @@ from kiebitz.dissectors.model import PUBLIC, Change, Event, Game
 from kiebitz.dissectors.presentation import as_seen_by
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.event_reports import EventReports
 from kiebitz.storage.read.event_text import describe
-from kiebitz.storage.read.identities import RecordedIdentities
 from kiebitz.storage.read.own_dissection import OwnDissection
-from kiebitz.storage.read.player_state import PlayerState
+from kiebitz.storage.read.player_state import EventReports, PlayerState, RecordedIdentities
 from kiebitz.storage.read.timeline import Timeline
 
 _MAX_SEARCHED = 64

@@ -31,7 +31,7 @@ from kiebitz.storage.read.message_queries import (
     visible_groups,
 )
 from kiebitz.storage.read.players import name_of_stream
-from kiebitz.storage.read.public_messages import ALL_PLAYERS, PublicMessages
+from kiebitz.storage.read.seen_rows import ALL_PLAYERS, PublicMessages
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Session

@@ -22,9 +22,8 @@ from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import diagnostics, messages, placeholders, visible_groups
 from kiebitz.storage.read.players import name_of_stream
-from kiebitz.storage.read.public_messages import PublicMessages
 from kiebitz.storage.read.recorded_bytes import RecordedFrames, bytes_between
-from kiebitz.storage.read.seen_rows import DiagnosticNumbers
+from kiebitz.storage.read.seen_rows import DiagnosticNumbers, PublicMessages
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 from kiebitz.storage.session.session import Event, Message, event_record, message_record, project

@@ -29,8 +29,7 @@ from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import open_corpus
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.filters.dialects import DUCKDB
-from kiebitz.storage.filters.sql import register_functions, to_sql
+from kiebitz.storage.filters.sql import DUCKDB, register_functions, to_sql
 from kiebitz.storage.read.conditions import field_catalog
 
 CAPTURES = 60

@@ -25,9 +25,8 @@ from zstd_data import zstd_compressed
 
 from kiebitz.services.corpus import capture_task as adding
 from kiebitz.storage.corpus.capture_writer import write_capture
-from kiebitz.storage.corpus.layout import make, open_corpus
+from kiebitz.storage.corpus.layout import COLUMNS, make, open_corpus
 from kiebitz.storage.corpus.runs import RequestedCapture, Run, missing, sweep_abandoned
-from kiebitz.storage.corpus.tables import COLUMNS
 from kiebitz.storage.database.schema import TABLES
 
 FILTERS = {

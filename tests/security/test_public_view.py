@@ -21,7 +21,7 @@ from strength import few_captures
 from kiebitz.cli.web.reader import Reader
 from kiebitz.dissectors.model import PUBLIC, Event
 from kiebitz.storage.read.message_queries import messages
-from kiebitz.storage.read.public_messages import PublicMessages
+from kiebitz.storage.read.seen_rows import PublicMessages
 
 CAPTURE_NAMES = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kiebitz.storage.export.column_inference import GrammarHints, Shape
+from kiebitz.storage.export.parquet import GrammarHints, Shape
 
 PLAIN = GrammarHints(lambda path, value: False, ())
 

@@ -15,11 +15,10 @@ from kiebitz.dissectors.filters import Filter, Row, Target
 from kiebitz.dissectors.model import Diagnostic, Event, Message, Stream, TableInfo
 from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import TYPES, FilterFunctions
-from kiebitz.storage.corpus.tables import COLUMNS
+from kiebitz.storage.corpus.layout import COLUMNS
 from kiebitz.storage.database import schema
 from kiebitz.storage.database.opening import open_for_writing
-from kiebitz.storage.filters.dialects import DUCKDB
-from kiebitz.storage.filters.sql import register_functions, to_sql
+from kiebitz.storage.filters.sql import DUCKDB, register_functions, to_sql
 
 
 @dataclass
