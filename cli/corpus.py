@@ -14,8 +14,7 @@ import msgspec
 
 from kiebitz.cli.listings import DIAGNOSTICS, EVENTS, GAMES, MESSAGES, SESSIONS
 from kiebitz.cli.terminal.console import COLOURS, Styled, show_line, show_lines, write_json
-from kiebitz.cli.terminal.output import Form, show
-from kiebitz.cli.terminal.table import Column, address, batches, behind, number
+from kiebitz.cli.terminal.table import Column, Form, address, batches, behind, number, show
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted, in_words
 from kiebitz.storage.corpus import records, statistics

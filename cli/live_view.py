@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.file import named
 from kiebitz.cli.terminal.console import Line, Styled, show_line
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.errors import KiebitzError, fault

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.options.session import open_session, warn_if_unfinished
-from kiebitz.cli.terminal.output import Form, show
-from kiebitz.cli.terminal.table import Column, address, batches, behind, of_several
+from kiebitz.cli.terminal.table import Column, Form, address, batches, behind, of_several, show
 from kiebitz.services.sessions import ALL_SESSIONS, all_sessions, is_several
 from kiebitz.storage.session.session import Session
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.completion.session import complete_message
-from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.file import named
 from kiebitz.cli.differences.altered import count_in_words, deed_in_words
 from kiebitz.cli.listings import DIAGNOSTICS, SUMMED_DIAGNOSTICS
 from kiebitz.cli.multi_session import each_session, list_sessions
@@ -19,11 +19,10 @@ from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.status import VIOLATIONS
+from kiebitz.cli.terminal.byte_rows import GUTTER, diagnostic_block, place_of, reasons
 from kiebitz.cli.terminal.console import COLOURS, Styled, is_terminal, show_line, terminal_columns
 from kiebitz.cli.terminal.console import Line as Shown
-from kiebitz.cli.terminal.diagnostic_block import GUTTER, diagnostic_block, place_of, reasons
-from kiebitz.cli.terminal.output import Form, output_options
-from kiebitz.cli.terminal.table import seconds
+from kiebitz.cli.terminal.table import Form, output_options, seconds
 from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.services.evidence.evidence import Evidence
 from kiebitz.services.evidence.excerpt import MAX_CELLS, ranges_to_read

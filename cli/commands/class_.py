@@ -53,7 +53,7 @@ def class_command(plan_path: str, checks_only: bool, sheet_only: bool) -> None:
         print_error_line(f"{plan_path}: {counted(len(plan.groups), 'group')}, nothing to complain about")
         return
     from kiebitz.cli.classroom.sheet import show_sheet, write_sheet
-    from kiebitz.cli.web.key_file import kept_keys
+    from kiebitz.cli.web.access import kept_keys
     from kiebitz.cli.web.run import Link
     from kiebitz.services.classroom.lesson import Lesson
 

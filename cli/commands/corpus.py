@@ -14,7 +14,7 @@ from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.records import Command, Option, add_options
 from kiebitz.cli.status import FAILED, VIOLATIONS
-from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.cli.terminal.table import Form, output_options
 from kiebitz.dissectors.extras import require_extra
 from kiebitz.dissectors.registry import add_file
 from kiebitz.proxy.system.deferred_signals import deferred_signals
@@ -86,8 +86,7 @@ def add(folder: str, captures: tuple[str, ...], scheduler: str | None, insecure:
       kiebitz corpus add years 2016/ 2017/ 'more/**/*.pcapng.zst'
       kiebitz corpus add /shared/years /shared/captures --scheduler tls://lab1:8786
     """
-    from kiebitz.services.corpus.add import add_captures
-    from kiebitz.services.corpus.cluster import check_scheduler
+    from kiebitz.services.corpus.cluster import add_captures, check_scheduler
 
     if scheduler is not None:
         check_scheduler(scheduler, insecure)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.completion.session import SessionType
-from kiebitz.cli.differences.as_json import difference_json
-from kiebitz.cli.differences.sides import sides
+from kiebitz.cli.differences.sides import difference_json, sides
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session

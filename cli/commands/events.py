@@ -14,7 +14,7 @@ from kiebitz.cli.options.moments import player_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.plugins import warn_about_missing
-from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.cli.terminal.table import Form, output_options
 from kiebitz.services.sessions import is_several
 from kiebitz.services.standard_streams import is_stderr_terminal, warn
 from kiebitz.storage.read.players import check_player, known_players

@@ -15,8 +15,8 @@ from kiebitz.cli.options.anonymizing import (
     writing_mapping,
 )
 from kiebitz.cli.options.moments import player_option
-from kiebitz.cli.options.outputs import output_option
 from kiebitz.cli.options.part import part_options
+from kiebitz.cli.options.records import output_option
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal

@@ -8,7 +8,7 @@ from kiebitz.cli.listings import GAMES
 from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
-from kiebitz.cli.terminal.output import Form, output_options
+from kiebitz.cli.terminal.table import Form, output_options
 from kiebitz.storage.session.session import Session
 
 

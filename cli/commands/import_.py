@@ -27,8 +27,8 @@ from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import infrequent_gc
 from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.importing.packets import import_capture
+from kiebitz.services.recording.note import refuse_if_unfinished
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.services.sessions import is_database
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.storage.database.schema import StorageError

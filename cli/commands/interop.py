@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.options.outputs import NamedFile
+from kiebitz.cli.options.records import NamedFile
 from kiebitz.cli.status import INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import Styled, show_line, write_json
 from kiebitz.services.output_files import make_folder

@@ -15,8 +15,7 @@ from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, sessions_argument
-from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import BATCH, batches, of_several
+from kiebitz.cli.terminal.table import BATCH, Form, batches, of_several, output_options, show
 from kiebitz.services.sessions import is_database, is_several, split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.message_queries import MAX_SHOWN_BYTES, MessageDiagnostic, diagnostics_of_messages

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 import click
 
 from kiebitz.cli.completion.network import complete_protocol
-from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE
 from kiebitz.cli.options.protocol_files import given_protocol_files, protocol_option
-from kiebitz.cli.options.records import as_records
-from kiebitz.cli.options.renamed import RenamedOption
+from kiebitz.cli.options.records import BESIDE_OUTPUT, DATABASE, RenamedOption, as_records
 from kiebitz.cli.probe.options import DEFAULT_TIMEOUT_S, Outputs, RunOptions, Target
 from kiebitz.dissectors.conformance.expectations import ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
@@ -224,7 +222,7 @@ def _protocol_and_script(
     role: TargetRole, place: Address | None, protocol: str | None, via_session: str | None
 ) -> tuple[Dissector, Script | None]:
     """Return the protocol to test and the game of --via-session. Raises click.UsageError."""
-    from kiebitz.cli.probe.preflight import recognise_protocol
+    from kiebitz.cli.probe.options import recognise_protocol
     from kiebitz.services.probing.recorded_samples import script_in
 
     named = None if protocol is None else dissector_of(protocol.lower())

@@ -14,8 +14,7 @@ from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.terminal.console import Candidate, Line, Styled, show_line, wrapped
-from kiebitz.cli.terminal.output import show
-from kiebitz.cli.terminal.table import Column, batches
+from kiebitz.cli.terminal.table import Column, batches, show
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, MessageType, Rule
 from kiebitz.dissectors.registry import dissector_of, file_of, installed

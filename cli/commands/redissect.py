@@ -10,7 +10,7 @@ from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import port_of
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import infrequent_gc
-from kiebitz.services.recording.unfinished import refuse_if_unfinished
+from kiebitz.services.recording.note import refuse_if_unfinished
 from kiebitz.services.sessions import is_database, split_number
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.opening import recover

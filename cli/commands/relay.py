@@ -11,11 +11,19 @@ import click
 import msgspec
 
 from kiebitz.cli.completion.network import complete_interface, complete_mode
-from kiebitz.cli.options.altering import Altering, OrderedCommand, altering_options, read_rules
+from kiebitz.cli.options.altering import (
+    Altering,
+    InterfaceType,
+    OrderedCommand,
+    PortsType,
+    RedirectedTraffic,
+    altering_options,
+    print_rules,
+    read_rules,
+)
 from kiebitz.cli.options.anonymizing import anonymize_option
 from kiebitz.cli.options.companions import Companions, Showing, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
-from kiebitz.cli.options.print_rules import InterfaceType, PortsType, RedirectedTraffic, print_rules
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import (
     Recording,
@@ -34,8 +42,7 @@ from kiebitz.proxy.journal.follower import start_resource_tracker
 from kiebitz.proxy.relay.endpoints import RelayError
 from kiebitz.proxy.relay.listeners import ListenerInfo
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
-from kiebitz.proxy.system.deferred_signals import Interrupted, deferred_signals
-from kiebitz.proxy.system.parent import end_with_parent
+from kiebitz.proxy.system.deferred_signals import Interrupted, deferred_signals, end_with_parent
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.services.recording.notices import Notices
 from kiebitz.services.recording.resume import recover

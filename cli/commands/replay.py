@@ -10,11 +10,9 @@ import msgspec
 from click.core import ParameterSource
 
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
-from kiebitz.cli.options.outputs import BESIDE_OUTPUT, DATABASE, svg_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import max_size_option
-from kiebitz.cli.options.records import as_records
-from kiebitz.cli.options.renamed import RenamedOption
+from kiebitz.cli.options.records import BESIDE_OUTPUT, DATABASE, RenamedOption, as_records, svg_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import has_keyboard, is_terminal

@@ -8,8 +8,8 @@ from typing import BinaryIO
 import click
 
 from kiebitz.cli.options.moments import player_option
-from kiebitz.cli.options.outputs import output_option
 from kiebitz.cli.options.part import part_options
+from kiebitz.cli.options.records import output_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import Line, letters_of_output, plain, show_lines, terminal_columns

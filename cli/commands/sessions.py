@@ -13,8 +13,7 @@ from kiebitz.cli.listings import SESSIONS
 from kiebitz.cli.options.recording import SessionNameType, Utf8Type
 from kiebitz.cli.options.session import open_database
 from kiebitz.cli.terminal.console import confirmed, has_keyboard
-from kiebitz.cli.terminal.output import Form, output_options, show
-from kiebitz.cli.terminal.table import batches
+from kiebitz.cli.terminal.table import Form, batches, output_options, show
 from kiebitz.services.sessions import is_database, session_of
 from kiebitz.storage.database.opening import recover
 from kiebitz.storage.database.schema import StorageError
@@ -92,7 +91,7 @@ def _keep_in_order(
 ) -> None:
     """Rename, annotate and delete, or change nothing if one of them is impossible. Raises StorageError."""
     # Slow to import; a listing does without.
-    from kiebitz.services.recording.unfinished import refuse_if_unfinished
+    from kiebitz.services.recording.note import refuse_if_unfinished
     from kiebitz.storage.recording import maintenance
 
     if not os.path.exists(database) or not is_database(database):

@@ -44,7 +44,7 @@ from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
     from kiebitz.dissectors.inspection.inspector import DecodeAs
-    from kiebitz.proxy.capture.pipe import CapturePipe
+    from kiebitz.proxy.capture.live import CapturePipe
     from kiebitz.services.publishing.supervisor import TapSupervisor
 
 _AT_ONCE = 1000
@@ -167,7 +167,7 @@ class _Asked(msgspec.Struct, frozen=True):
 def _sniff_pipe(asked: _Asked) -> None:
     # Not needed for interfaces.
     from kiebitz.proxy.capture.files import standard_input
-    from kiebitz.proxy.capture.pipe import CapturePipe
+    from kiebitz.proxy.capture.live import CapturePipe
 
     end = StopCondition(asked.duration, _DRAIN_S)
     with CapturePipe(standard_input()) as pipe:

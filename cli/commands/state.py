@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.moments import game_option, moment_option, player_option
-from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.protocol_files import protocol_option
+from kiebitz.cli.options.records import svg_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import write_json_array

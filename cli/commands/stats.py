@@ -9,8 +9,8 @@ import msgspec
 
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.moments import game_option
-from kiebitz.cli.options.outputs import svg_option
 from kiebitz.cli.options.protocol_files import protocol_option
+from kiebitz.cli.options.records import svg_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import show_lines, write_json

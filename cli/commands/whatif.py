@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 
 import click
 
-from kiebitz.cli.differences.as_json import difference_json
-from kiebitz.cli.differences.sides import sides
+from kiebitz.cli.differences.sides import difference_json, sides
 from kiebitz.cli.options.alterations import (
     Wish,
     complete_edit,

@@ -12,7 +12,7 @@ from itertools import islice
 
 import click
 
-from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.file import named
 from kiebitz.cli.terminal.console import Candidate, candidates
 from kiebitz.dissectors.model import PUBLIC
 from kiebitz.services.sessions import ALL_SESSIONS, all_sessions, is_database, load, session_of, split_number

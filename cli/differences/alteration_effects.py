@@ -10,9 +10,8 @@ from kiebitz.cli.differences.altered import (
     count_in_words,
     summarize_alterations,
 )
-from kiebitz.cli.differences.as_json import difference_json
 from kiebitz.cli.differences.report import show_difference
-from kiebitz.cli.differences.sides import sides
+from kiebitz.cli.differences.sides import difference_json, sides
 from kiebitz.cli.terminal.console import show_line, write_json
 from kiebitz.cli.terminal.screen import progress_bar
 from kiebitz.cli.terminal.table import seconds

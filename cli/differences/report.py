@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.file import named
 from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.differences.sides import Side, Sides
 from kiebitz.cli.spectator.view import RECENT
+from kiebitz.cli.terminal.byte_rows import reasons
 from kiebitz.cli.terminal.console import COLOURS
-from kiebitz.cli.terminal.diagnostic_block import reasons
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.diff.result import (
     DiagnosticDifference,

@@ -12,7 +12,6 @@ from contextlib import suppress
 from kiebitz.cli.render.html_page import escaped, page_head
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import Reader, ServedSession
-from kiebitz.services.interop.report_folder import new_file, open_recording
 from kiebitz.services.interop.results import (
     OUTCOMES,
     SYMBOLS,
@@ -21,6 +20,8 @@ from kiebitz.services.interop.results import (
     OutcomeWord,
     ProbeSummary,
     Results,
+    new_file,
+    open_recording,
 )
 from kiebitz.services.junit import JunitCase, write_junit
 from kiebitz.services.wording import counted

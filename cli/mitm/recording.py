@@ -18,8 +18,7 @@ from kiebitz.cli.configuration.settings import Configuration, ConfigurationError
 from kiebitz.cli.mitm import log
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.proxy.journal.flush_timer import FlushTimer
-from kiebitz.proxy.mitmproxy.flows import FlowJournal
-from kiebitz.proxy.mitmproxy.streams import StreamJournal
+from kiebitz.proxy.mitmproxy.streams import FlowJournal, StreamJournal
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.protocol_files import add_protocol_files

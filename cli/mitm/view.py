@@ -14,9 +14,9 @@ from mitmproxy import contentviews, flow, tcp, udp
 
 from kiebitz.cli.mitm.conversation import Conversation
 from kiebitz.cli.mitm.log import warn
+from kiebitz.cli.terminal.byte_rows import diagnostic_block, place_of, reasons
 from kiebitz.cli.terminal.console import Line as Shown
 from kiebitz.cli.terminal.console import plain
-from kiebitz.cli.terminal.diagnostic_block import diagnostic_block, place_of, reasons
 from kiebitz.dissectors.dissector import Dissector, recognise
 from kiebitz.dissectors.escaping import value_words
 from kiebitz.dissectors.model import Diagnostic, Direction, Message, Stream, Transport

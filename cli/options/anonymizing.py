@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.options.outputs import BESIDE_OUTPUT
-from kiebitz.cli.options.renamed import RenamedOption
+from kiebitz.cli.options.records import BESIDE_OUTPUT, RenamedOption
 from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.storage.database.schema import StorageError, sentence
 

@@ -28,7 +28,7 @@ from kiebitz.cli.param_type import Parsed
 from kiebitz.cli.status import INTERRUPTED, OK
 from kiebitz.cli.tui.run import RECORDER_OUTPUT, check_terminal
 from kiebitz.proxy.relay.modes import parse_endpoint
-from kiebitz.proxy.system.parent import PARENT
+from kiebitz.proxy.system.deferred_signals import PARENT
 from kiebitz.services.standard_streams import flush, print_error_line, warn
 
 HOST, PORT = "127.0.0.1", 8765

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from kiebitz.cli.configuration.file import configuration
-from kiebitz.cli.options.outputs import DATABASE
+from kiebitz.cli.options.records import DATABASE
 from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.status import FAILED
 from kiebitz.services.recording.rotation import Limits

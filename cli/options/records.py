@@ -1,4 +1,9 @@
-"""Records of a command's parameters, so that functions take one value for options that belong together."""
+"""Records of a command's parameters, so that functions take one value for options that belong together.
+
+Options whose former name still works, but is shown in no help and no completion.
+
+Options for output files.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,10 @@ from collections.abc import Callable
 from functools import reduce, wraps
 from typing import Any
 
+import click
 import msgspec
+
+from kiebitz.services.output_files import STANDARD_OUTPUT
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -34,3 +42,49 @@ def as_records(**kinds: type[msgspec.Struct]) -> Option:
         return run
 
     return decorate
+
+
+class RenamedOption(click.Option):
+    """An option that also accepts its `former` name."""
+
+    def __init__(self, *args: Any, former: str, **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        self._former = former
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        shown, self.opts = self.opts, [*self.opts, self._former]
+        super().add_to_parser(parser, ctx)
+        self.opts = shown
+
+
+class NamedFile(click.Path):
+    """The path of an output file; `-` is rejected, with this reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self._reason = reason
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == STANDARD_OUTPUT:
+            self.fail(f"{self._reason}: name a file", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+BESIDE_OUTPUT = NamedFile("standard output is in use")
+"""Type of an option for a file written in addition to standard output."""
+
+DATABASE = NamedFile("a database cannot be written to standard output")
+
+
+output_option = click.option(
+    "-o",
+    "output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write to this file; - is standard output (the default).",
+)
+
+
+def svg_option(help_text: str, kind: click.Path | None = None) -> Callable[[Any], Any]:
+    """Return an option for the SVG file to write; None if it is not given."""
+    return click.option("--svg", "svg", type=kind or click.Path(), metavar="FILE", help=help_text)

@@ -76,7 +76,7 @@ _REPORTED = f"{__name__}.reported"
 def warn_if_unfinished(database: str) -> None:
     """Warn once about each unfinished recording into `database`, with the command to recover it."""
     # Slow to import.
-    from kiebitz.services.recording.unfinished import recovery_command, unfinished
+    from kiebitz.services.recording.note import recovery_command, unfinished
 
     context = click.get_current_context(silent=True)
     reported: set[str] = set() if context is None else context.meta.setdefault(_REPORTED, set())

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from html import escape
 from typing import BinaryIO
 
-from kiebitz.cli.probe.transcript import specification, transcript
+from kiebitz.cli.probe.terminal_report import specification, transcript
 from kiebitz.cli.terminal.console import show_line
 from kiebitz.dissectors.escaping import printable
 from kiebitz.services.junit import JunitCase, Outcome, write_junit
-from kiebitz.services.probing.results import KNOWN, NOT_TRIED, UNSTABLE, Result, by_verdict
-from kiebitz.services.probing.totals import totals_of
+from kiebitz.services.probing.results import KNOWN, NOT_TRIED, UNSTABLE, Result, by_verdict, totals_of
 from kiebitz.storage.database.schema import StorageError
 
 _OUTCOMES: dict[str, Outcome] = {

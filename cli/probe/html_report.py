@@ -2,18 +2,27 @@
 
 It begins with the totals by verdict and message. Failed cases come next and are open; all others can be
 opened. Data from the network is always escaped.
+
+A complete message in HTML for the report, in lines as narrow as a phone's screen.
+
+Emphasis is a `span` with its style as class (`bold`, `dim`, or the colour of a diagnostic); data from the
+network is escaped.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import BinaryIO
 
-from kiebitz.cli.probe.message_html import render_bytes
 from kiebitz.cli.render.html_page import escaped, page_head
+from kiebitz.cli.terminal.byte_rows import ByteRows
+from kiebitz.cli.terminal.message_block import message_lines
+from kiebitz.cli.terminal.screen import Console, Style, Text
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.escaping import field_words
+from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.services.probing.results import (
     IN_FULL,
@@ -24,9 +33,54 @@ from kiebitz.services.probing.results import (
     by_verdict,
     expectation_in_words,
     key_of,
+    totals_of,
 )
-from kiebitz.services.probing.totals import totals_of
 from kiebitz.services.wording import counted
+from kiebitz.storage.session.message_detail import MessageDetail
+
+COLUMNS = 44
+"""Width of a phone's screen in columns."""
+
+_MAX_LINES = 80
+"""Maximum number of lines per message."""
+
+_CONSOLE = Console(width=COLUMNS)
+
+
+def render_message(shown: MessageDetail) -> str:
+    """Render a message: its header, its annotated bytes with diagnostics, and its event."""
+    return _render_lines(message_lines(shown, COLUMNS))
+
+
+def render_bytes(data: bytes, about: str) -> str:
+    """Render bytes that are no message, with a remark about them."""
+    rows = ByteRows(data, [Piece(0, len(data), 0, "markup", about)], (), COLUMNS)
+    return _render_lines([*rows.lines()])
+
+
+def _render_lines(lines: Sequence[Text]) -> str:
+    kept = [_in_markup(line) for line in lines[:_MAX_LINES]]
+    if len(lines) > _MAX_LINES:
+        kept.append(f"… and {len(lines) - _MAX_LINES} lines more")
+    return "\n".join(kept)
+
+
+def _in_markup(line: Text) -> str:
+    # Rich leaves the style of a whole text to its console.
+    around = _CONSOLE.get_style(line.style)
+    return "".join(_span(segment.text, segment.style or around) for segment in line.render(_CONSOLE, end=""))
+
+
+def _span(raw: str, style: Style) -> str:
+    text = escape(raw)
+    if not text.strip():
+        return text
+    if style.color is not None:
+        look = style.color.name
+    else:
+        look = "bold" if style.bold else "dim" if style.dim else ""
+    return f'<span class="{look}">{text}</span>' if look else text
+
 
 _MAX_OPEN = 5
 """Maximum number of failed cases that are open initially."""

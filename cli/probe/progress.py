@@ -18,8 +18,7 @@ from kiebitz.cli.terminal.screen import (
     Text,
 )
 from kiebitz.dissectors.probing.case import Case
-from kiebitz.services.probing.results import KNOWN, UNSTABLE, WORDS, Result, counts_in_words
-from kiebitz.services.probing.totals import Totals
+from kiebitz.services.probing.results import KNOWN, UNSTABLE, WORDS, Result, Totals, counts_in_words
 
 COLOURS = {"FAILED": "red", UNSTABLE: "yellow", KNOWN: "yellow", "NON-STRICT": "yellow", "OK": "green"}
 

@@ -13,10 +13,8 @@ from kiebitz.cli.probe.ci_output import (
     show_annotations,
     write_junit_results,
 )
-from kiebitz.cli.probe.html_report import write_page
-from kiebitz.cli.probe.message_html import render_message
-from kiebitz.cli.probe.options import Outputs, RunOptions, Target
-from kiebitz.cli.probe.preflight import confirm_target
+from kiebitz.cli.probe.html_report import render_message, write_page
+from kiebitz.cli.probe.options import Outputs, RunOptions, Target, confirm_target
 from kiebitz.cli.probe.progress import ProgressView
 from kiebitz.cli.probe.terminal_report import print_results
 from kiebitz.cli.status import FAILED, INTERRUPTED, OK, VIOLATIONS
@@ -27,13 +25,11 @@ from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.services.output_files import opened
-from kiebitz.services.probing.connection_setup import ProbeSetup
+from kiebitz.services.probing.connection_setup import ProbeSetup, targets
 from kiebitz.services.probing.known_failures import KnownFailures
 from kiebitz.services.probing.recorded_samples import built_in_script
-from kiebitz.services.probing.results import Result, counts_in_words
-from kiebitz.services.probing.targets import targets
+from kiebitz.services.probing.results import Result, counts_in_words, totals_of
 from kiebitz.services.probing.test_run import RunLimits, TestRun
-from kiebitz.services.probing.totals import totals_of
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
 

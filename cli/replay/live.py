@@ -21,8 +21,8 @@ from kiebitz.dissectors.replay.replay_peer import Divergence, DivergencePolicy, 
 from kiebitz.dissectors.replay.script import RecordedLine, Script
 from kiebitz.proxy.peers.connections import Peers
 from kiebitz.proxy.system.clock import now_ns
+from kiebitz.services.recording.note import refuse_if_unfinished
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.recording.unfinished import refuse_if_unfinished
 from kiebitz.services.replay.peer_driver import PeerDriver
 from kiebitz.services.server_addresses import addresses_of
 from kiebitz.services.standard_streams import print_error_line, warn

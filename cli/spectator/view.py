@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.file import named
 from kiebitz.cli.render.text import draw
 from kiebitz.cli.terminal.screen import Group, RenderableType, Text
 from kiebitz.cli.terminal.table import short_address

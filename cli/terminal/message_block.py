@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.file import named
 from kiebitz.cli.terminal.byte_rows import ByteRows
 from kiebitz.cli.terminal.screen import Console, Text
 from kiebitz.dissectors.escaping import field_words, value_words

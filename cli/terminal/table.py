@@ -2,22 +2,37 @@
 
 Numbers, times, streams, directions and ports are never cut. On a narrow terminal, values are first written
 shorter; then columns are cut, the last first; then the last columns are left out.
+
+Output of listings as table, JSON, CSV or TSV, batch by batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from functools import reduce
+from itertools import chain, islice
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+import click
 import msgspec
 
-from kiebitz.cli.configuration.naming import name_of, named
-from kiebitz.cli.terminal.console import Line, Part, Styled, ellipsis, show_line, show_lines, terminal_columns
+from kiebitz.cli.configuration.file import name_of, named
+from kiebitz.cli.terminal.console import (
+    Line,
+    Part,
+    Styled,
+    ellipsis,
+    show_line,
+    show_lines,
+    terminal_columns,
+    write_csv,
+    write_json_array,
+    write_json_lines,
+)
 from kiebitz.dissectors.escaping import printable
 from kiebitz.services.evidence.cells import cell_len, set_cell_size
-from kiebitz.services.standard_streams import warn
+from kiebitz.services.standard_streams import flush, warn
 
 Row = Sequence[Any]
 
@@ -301,3 +316,64 @@ def _cut(text: str, width: int, end_matters: bool) -> str:
     while cell_len(end) > room:
         end = end[1:]
     return dots + end
+
+
+Form = Literal["json", "nl", "csv", "tsv"]
+Command = Callable[..., Any]
+
+_FORMS: dict[Form, str] = {
+    "json": "Print one JSON array.",
+    "nl": "Print one JSON object per line.",
+    "csv": "Print comma-separated values with a header.",
+    "tsv": "Print tab-separated values with a header.",
+}
+
+
+def output_options(command: Command) -> Command:
+    """Add the options for the format of a listing: `form`, None for a table."""
+    options = [click.option(f"--{form}", "form", flag_value=form, help=text) for form, text in _FORMS.items()]
+    return reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def show(
+    columns: Sequence[Column], records: Iterable[Sequence[Any]], form: Form | None, nothing: str
+) -> None:
+    """Write batches of records to stdout, or the text `nothing` to stderr if there are none."""
+    seen = 0
+    shown = [column for column in columns if (column.key if form else column.title)]
+    values = [column.value for column in shown]
+
+    def rows() -> Iterator[Sequence[Row]]:
+        nonlocal seen
+        for batch in records:
+            seen += len(batch)
+            yield [[value(record) for value in values] for record in batch]
+            flush()
+
+    if form is None:
+        show_table(shown, rows())
+    else:
+        write = {"json": _json, "nl": _lines, "csv": _csv, "tsv": _tsv}[form]
+        write([column.key for column in shown], rows())
+    if not seen:
+        warn(nothing)
+
+
+def _objects(keys: Sequence[str], rows: Iterable[Sequence[Row]]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(keys, row, strict=True)) for batch in rows for row in batch)
+
+
+def _json(keys: Sequence[str], rows: Iterable[Sequence[Row]]) -> None:
+    write_json_array(_objects(keys, rows))
+
+
+def _lines(keys: Sequence[str], rows: Iterable[Sequence[Row]]) -> None:
+    write_json_lines(_objects(keys, rows))
+
+
+def _csv(keys: Sequence[str], rows: Iterable[Sequence[Row]], delimiter: str = ",") -> None:
+    write_csv(chain([keys], chain.from_iterable(rows)), delimiter)
+
+
+def _tsv(keys: Sequence[str], rows: Iterable[Sequence[Row]]) -> None:
+    _csv(keys, rows, "\t")

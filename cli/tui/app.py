@@ -23,17 +23,14 @@ from kiebitz.cli.tui.filter_line import FilterLine
 from kiebitz.cli.tui.held_messages import HeldMessages, KeyAction
 from kiebitz.cli.tui.keys import bindings, help_lines, key_line
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.cli.tui.lists import FixedRows, LogRows
-from kiebitz.cli.tui.log_tail import LogTail
+from kiebitz.cli.tui.lists import FixedRows, LogRows, LogTail
 from kiebitz.cli.tui.message_pane import MessagePane
 from kiebitz.cli.tui.navigation import Navigator
-from kiebitz.cli.tui.picture import Picture
+from kiebitz.cli.tui.picture import Picture, SmallTables
 from kiebitz.cli.tui.scheduler import Scheduler
 from kiebitz.cli.tui.sequence_pane import SequencePane
-from kiebitz.cli.tui.small_tables import SmallTables
-from kiebitz.cli.tui.status import pane_title, status_line
 from kiebitz.cli.tui.strip_rendering import has_letters
-from kiebitz.cli.tui.timeline_bar import Bar
+from kiebitz.cli.tui.timeline_bar import Bar, pane_title, status_line
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.sessions import session_of

@@ -1,10 +1,15 @@
 """Rows of the panes: events, messages, diagnostics, streams and the recorder's output.
 
 Only visible rows are read, so a list may be as long as its session.
+
+The output of the recording process, while the table occupies its terminal.
+
+The process writes into an unnamed file, so neither process waits for the other.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,7 +20,6 @@ from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.terminal.console import COLOURS
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.table import short_address
-from kiebitz.cli.tui.log_tail import LogTail
 from kiebitz.dissectors.model import PUBLIC, Action, Direction, Message, Stream
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
@@ -31,6 +35,37 @@ from kiebitz.storage.read.players import StreamNames
 from kiebitz.storage.read.search import Search
 from kiebitz.storage.read.seen_rows import ALL_PLAYERS
 from kiebitz.storage.session.session import message_record
+
+_MAX_LINES = 10_000
+"""Maximum number of lines kept; the oldest are dropped."""
+
+_READ_BYTES = 1 << 16
+
+
+class LogTail:
+    """The lines of the file open as `descriptor`."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.lines: list[str] = []
+        self._descriptor = descriptor
+        self._at = 0
+        self._rest = b""
+        self._parent = os.getppid()
+
+    @property
+    def is_orphaned(self) -> bool:
+        """True if the recording process is gone."""
+        return os.getppid() != self._parent
+
+    def read(self) -> bool:
+        """Read more of the file; return True if there are new lines."""
+        data = os.pread(self._descriptor, _READ_BYTES, self._at)
+        self._at += len(data)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        self.lines += (line.decode(errors="replace") for line in whole)
+        del self.lines[:-_MAX_LINES]
+        return bool(whole)
+
 
 ARROWS: dict[bool, dict[Direction, str]] = {
     True: {"c2s": "→", "s2c": "←"},

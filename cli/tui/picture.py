@@ -1,17 +1,24 @@
-"""The picture of a table, and small ones of several tables side by side."""
+"""The picture of a table, and small ones of several tables side by side.
+
+Several tables side by side, each as a small picture with its last event below.
+"""
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable
 
 from textual import events
+from textual.containers import Grid
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kiebitz.cli.terminal.screen import RenderableType, Style
-from kiebitz.cli.tui.strip_rendering import render_strips, strip_console
+from kiebitz.cli.terminal.screen import RenderableType, Style, Text
+from kiebitz.cli.tui.navigation import Navigator
+from kiebitz.cli.tui.strip_rendering import line_strip, render_strips, strip_console
+from kiebitz.dissectors.model import TableInfo
 
 _TITLE_ROWS = 4
 """Rows that a text renderer reserves around a picture and that are free here."""
@@ -83,3 +90,123 @@ class Picture(Widget):
 
     def on_mouse_scroll_up(self) -> None:
         self.scroll_lines(-3)
+
+
+_WIDTH, _HEIGHT = 38, 9
+"""Preferred minimum size of a picture, in columns and rows."""
+
+_MIN_HEIGHT = 4
+"""Minimum height of a picture, in rows, at which a table is recognizable."""
+
+_GUTTER = 2
+
+
+class _TablePicture(Picture):
+    """The picture of a table; `table` is replaced when the list scrolls."""
+
+    def __init__(self, viewer: Navigator, table: TableInfo) -> None:
+        super().__init__(self._small)
+        self.viewer = viewer
+        self.table = table
+        self.drawn = -1
+        """The position that was drawn last."""
+        self._latest = ""
+
+    def _small(self) -> RenderableType | None:
+        picture = self.viewer.picture(self.table)
+        self.drawn = self.viewer.place_of(self.table)
+        self._latest = self.viewer.latest(self.table)
+        return picture
+
+    def render_line(self, y: int) -> Strip:
+        if y < self.size.height - 1:
+            return super().render_line(y)
+        return line_strip(Text(self._latest, "bold"), self.app.console, self.size.width)
+
+
+class SmallTables(Grid):
+    """As many tables as fit, one of them selected."""
+
+    DEFAULT_CSS = """
+    SmallTables { grid-gutter: 0 2; background: ansi_default; }
+    """
+
+    def __init__(self, viewer: Navigator, *, id: str) -> None:
+        super().__init__(id=id)
+        self._viewer = viewer
+        self._place = 0
+        self._first = 0
+
+    @property
+    def table(self) -> TableInfo | None:
+        """The selected table."""
+        tables = self._viewer.tables
+        return tables[self._place] if self._place < len(tables) else None
+
+    def where(self) -> str:
+        """Return the number of the selected table and the number of tables."""
+        return f"table {self._place + 1} of {len(self._viewer.tables)}"
+
+    def table_of(self, picture: Picture) -> TableInfo | None:
+        """Return the table of a picture."""
+        return picture.table if isinstance(picture, _TablePicture) else None
+
+    def on_mount(self) -> None:
+        self.refresh_tables()
+
+    def on_resize(self) -> None:
+        self.refresh_tables()
+
+    def refresh_tables(self) -> None:
+        """Show the current tables, or those around the selected one."""
+        tables = self._viewer.tables
+        columns, rows = _grid(len(tables), self.size.width, self.size.height)
+        room = columns * rows
+        self._first = max(min(self._first, self._place, len(tables) - room), self._place - room + 1, 0)
+        seen = tables[self._first : self._first + room]
+        shown = self._shown()
+        for small, table in zip(shown, seen, strict=False):
+            small.table = table
+        for table in seen[len(shown) :]:
+            self.mount(_TablePicture(self._viewer, table))
+        for small in shown[len(seen) :]:
+            small.remove()
+        self.styles.grid_size_columns = columns
+        self.styles.grid_size_rows = rows
+        # A row between them if there is one to spare.
+        self.styles.grid_gutter_horizontal = int(self.size.height // rows > _HEIGHT)
+        self.renew()
+
+    @property
+    def has_hidden_tables(self) -> bool:
+        """True if some tables are not shown."""
+        return len(self._shown()) < len(self._viewer.tables)
+
+    def move(self, by: int) -> None:
+        """Move the selection."""
+        self._place = max(0, min(self._place + by, len(self._viewer.tables) - 1))
+        self.refresh_tables()
+
+    def renew(self) -> None:
+        """Draw all pictures again."""
+        for small in self._shown():
+            small.chosen = small.table == self.table
+            small.renew()
+
+    def renew_changed(self) -> None:
+        """Draw the tables again that have moved to another event."""
+        for small in self._shown():
+            if small.drawn != self._viewer.place_of(small.table):
+                small.renew()
+
+    def _shown(self) -> list[_TablePicture]:
+        return list(self.query(_TablePicture))
+
+
+def _grid(tables: int, width: int, height: int) -> tuple[int, int]:
+    """Return columns and rows for a number of tables: as few columns as the minimum height allows."""
+    tables = max(tables, 1)
+    most = max((width + _GUTTER) // (_WIDTH + _GUTTER), 1)
+    columns = next((few for few in range(1, most + 1) if height // math.ceil(tables / few) >= _HEIGHT), most)
+    rows = min(math.ceil(tables / columns), max(height // _MIN_HEIGHT, 1))
+    return columns, max(rows, 1)

@@ -87,7 +87,7 @@ def run(viewer: Navigator, files: Sequence[str] = (), source: str = "") -> int:
     Whenever one of the protocol `files` is saved, the session is dissected again from its `source`.
     """
     from kiebitz.cli.tui.app import WatchApp
-    from kiebitz.cli.tui.log_tail import LogTail
+    from kiebitz.cli.tui.lists import LogTail
     from kiebitz.services.alteration.control_client import ControlClient
 
     followed = viewer.followed

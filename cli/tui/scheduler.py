@@ -18,7 +18,7 @@ from textual.timer import Timer
 
 from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import has_keyboard
-from kiebitz.cli.tui.log_tail import LogTail
+from kiebitz.cli.tui.lists import LogTail
 from kiebitz.cli.tui.navigation import Navigator
 
 _POLL_S = 0.04

@@ -18,9 +18,8 @@ from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, explain_error
-from kiebitz.cli.web.refusals import STATUS, answered, refusal
 from kiebitz.cli.web.request_params import ApiRequest, is_number
-from kiebitz.cli.web.routes import ENDPOINTS, session_info
+from kiebitz.cli.web.routes import ENDPOINTS, STATUS, answered, refusal, session_info
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.version import kiebitz_version

@@ -1,27 +1,38 @@
 """The API's endpoints: path, parameters and handler of each.
 
 The server's routes and the OpenAPI document are generated from this table.
+
+Refusals of API requests: the status and the record of each error, however the answer is sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 
-from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.file import named
 from kiebitz.cli.render.svg.svg_canvas import Shape
 from kiebitz.cli.render.svg.theme import document
 from kiebitz.cli.web import records
-from kiebitz.cli.web.filter_help import count_matches, filter_values
-from kiebitz.cli.web.lists import diagnostics, events, message_at, messages, stream_list
+from kiebitz.cli.web.lists import (
+    count_matches,
+    diagnostics,
+    events,
+    filter_values,
+    message_at,
+    messages,
+    stream_list,
+)
 from kiebitz.cli.web.picture_cache import cached_table
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
-from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, Parameter, RowRange
+from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, ForbiddenError, Parameter, RowRange
 from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.timeline_overview import timeline_overview
+from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import PUBLIC, Severity, TableInfo
 from kiebitz.services.sessions import given_name
@@ -347,3 +358,37 @@ SESSIONS = (_KEY,)
 
 HOME = (Parameter("as", "text", f"{PUBLIC}: what all may know, without errors"), _KEY)
 HELD = (_SESSION, _KEY)
+
+
+STATUS: dict[type[Exception], int] = {
+    BadRequestError: 400,
+    FilterError: 400,
+    ForbiddenError: 403,
+    NotThereError: 404,
+    KiebitzError: 503,
+    sqlite3.Error: 503,
+}
+
+
+def answered(endpoint: Endpoint, params: ApiRequest, reader: Reader) -> Any:
+    """Return the response to a request."""
+    resolve_player(params, reader)
+    return endpoint.ask(reader, params)
+
+
+def resolve_player(params: ApiRequest, reader: Reader) -> None:
+    """Determine the player whose view is requested. Raises NotThereError."""
+    if params.grant.player is not None:
+        params.player = reader.label(params.grant)
+    elif params.player is not None:
+        reader.check_player_known(params.player)
+
+
+def refusal(
+    error: Exception, statuses: Mapping[type[Exception], int] = STATUS
+) -> tuple[int, records.Refusal]:
+    """Return the status and the record of an error of one of these kinds."""
+    status = next(code for kind, code in statuses.items() if isinstance(error, kind))
+    if isinstance(error, FilterError):
+        return status, records.Refusal(str(error), error.position, error.length)
+    return status, records.Refusal(str(error))

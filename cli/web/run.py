@@ -19,18 +19,17 @@ from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.cli.terminal.console import is_terminal, show_line
 from kiebitz.cli.terminal.scan_code import show_scan_code
-from kiebitz.cli.web.access import Keys
+from kiebitz.cli.web.access import Keys, kept_keys
 from kiebitz.cli.web.admission import affordable_limits
 from kiebitz.cli.web.connections import REQUEST_S, Connections, HttpConnection
 from kiebitz.cli.web.grants import Grant
-from kiebitz.cli.web.key_file import kept_keys
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.cli.web.server import Server
 from kiebitz.cli.web.session_folders import MAX_SESSIONS, SessionFolders
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.registry import using_copies
 from kiebitz.proxy.relay.modes import endpoint
-from kiebitz.proxy.system.parent import end_with_parent
+from kiebitz.proxy.system.deferred_signals import end_with_parent
 from kiebitz.services.standard_streams import flush, warn
 
 ENDING = (signal.SIGINT, signal.SIGTERM)

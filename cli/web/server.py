@@ -49,7 +49,6 @@ from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.query_executor import Kind, QueryExecutor, QueryTimeoutError
 from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
-from kiebitz.cli.web.refusals import STATUS, answered, refusal, resolve_player
 from kiebitz.cli.web.request_params import (
     MAX_DIGITS,
     ApiRequest,
@@ -58,7 +57,19 @@ from kiebitz.cli.web.request_params import (
     Parameter,
     is_number,
 )
-from kiebitz.cli.web.routes import ENDPOINTS, HELD, HOME, LIVE, SESSIONS, Endpoint, session_info
+from kiebitz.cli.web.routes import (
+    ENDPOINTS,
+    HELD,
+    HOME,
+    LIVE,
+    SESSIONS,
+    STATUS,
+    Endpoint,
+    answered,
+    refusal,
+    resolve_player,
+    session_info,
+)
 from kiebitz.cli.web.session_folders import SessionFolders
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.model import PUBLIC

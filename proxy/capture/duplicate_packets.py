@@ -7,7 +7,7 @@ packet sent twice cannot be distinguished from one captured twice, and it counts
 nothing else arrived on its flow meanwhile, short otherwise, and shortest for content that is repeated often,
 as "alice rolls" is, and may be new.
 
-If the clocks of two captures differ, each copy is late by the difference: see `capture_order`.
+If the clocks of two captures differ, each copy is late by the difference: see `packet_flows`.
 """
 
 from __future__ import annotations

@@ -10,16 +10,6 @@ from functools import cache, partial
 from pathlib import Path
 from struct import Struct
 
-from kiebitz.proxy.capture.ethernet import (
-    read_ethernet,
-    read_fixed,
-    read_llc,
-    read_macsec,
-    read_mpls,
-    read_token_ring,
-    read_vlan_tags,
-    read_with_ethertype,
-)
 from kiebitz.proxy.capture.layers import (
     ARP,
     ERSPAN_II,
@@ -45,18 +35,27 @@ from kiebitz.proxy.capture.layers import (
     MalformedPacket,
     NoTransport,
     UnsupportedLayer,
-    skip,
-    version_of,
-)
-from kiebitz.proxy.capture.point_to_point import (
+    read_80211,
+    read_avs,
+    read_ethernet,
+    read_fixed,
     read_frame_relay,
     read_hdlc,
+    read_llc,
+    read_macsec,
+    read_mpls,
     read_ppp,
     read_ppp_with_direction,
     read_pppoe,
+    read_prism,
+    read_radiotap,
+    read_token_ring,
+    read_vlan_tags,
+    read_with_ethertype,
+    skip,
+    version_of,
 )
 from kiebitz.proxy.capture.tunnels import read_erspan_2, read_erspan_3, read_nsh
-from kiebitz.proxy.capture.wireless import read_80211, read_avs, read_prism, read_radiotap
 
 # AF_INET6 is 10 on Linux, 23 on Windows, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS.
 _FAMILIES = {2: IPV4, 10: IPV6, 23: IPV6, 24: IPV6, 28: IPV6, 30: IPV6}

@@ -23,10 +23,10 @@ from kiebitz.proxy.capture.layers import (
     MalformedPacket,
     NoTransport,
     UnsupportedLayer,
+    subframes,
 )
 from kiebitz.proxy.capture.link_layers import read_ethertype, read_link
 from kiebitz.proxy.capture.tunnels import IP_PROTOCOLS, UDP_TUNNELS, read_ip_protocol
-from kiebitz.proxy.capture.wireless import subframes
 
 RawPacket = tuple[int, int, bytes, int]
 """(ts_ns, linktype, data, wirelen): time in ns since 1970, LINKTYPE_ number, bytes captured, number of bytes

@@ -1,6 +1,6 @@
 """Reader of pcapng files (draft-ietf-opsawg-pcapng), in one pass from a stream.
 
-The clause numbers below refer to that draft. Damaged blocks are skipped (`block_search`).
+The clause numbers below refer to that draft. Damaged blocks are skipped (`find_block`).
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from struct import Struct, unpack
 
-from kiebitz.proxy.capture.block_search import (
-    BYTE_ORDERS,
-    SECTION_HEADER,
-    ByteSource,
-    RereadableInput,
-    find_block,
-)
 from kiebitz.proxy.capture.formats import (
     BROKEN_INTERFACE,
     BROKEN_PACKET,
+    BYTE_ORDERS,
     IMPOSSIBLE_TIME,
     OVERLONG_PACKET,
     SECOND,
+    SECTION_HEADER,
     TOO_MANY_INTERFACES,
     UNDESCRIBED_INTERFACE,
+    ByteSource,
     CaptureDefect,
     HeaderError,
+    RereadableInput,
     damage_text,
+    find_block,
     truncation_text,
     without_check_sequence,
 )

@@ -1,15 +1,36 @@
 """Deferral of SIGINT and SIGTERM during operations that must not be left half done.
 
 Deferred signals stay pending and can be polled. After the deferral, a pending signal takes its usual effect.
+
+The life of the process that has started this one.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
 from typing import ParamSpec, TypeVar
+
+PARENT = "KIEBITZ_PARENT_LIVES"
+"""Environment variable with a pipe's descriptor, at end of file when the parent process has exited."""
+
+
+def end_with_parent() -> None:
+    """Terminate this process, as by SIGTERM, when the process that started it has exited."""
+    descriptor = os.environ.pop(PARENT, None)
+    if descriptor is None:
+        return
+
+    def wait() -> None:
+        # Nothing is ever written there; reading ends with the process.
+        os.read(int(descriptor), 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    Thread(target=wait, name="parent", daemon=True).start()
+
 
 TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that end a command."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from kiebitz.dissectors.model import DIRECTIONS, Direction, End, Gap, Item, Stream
-from kiebitz.proxy.taps.consumer import START_POSITION, MessagePosition, ReceivedMessage
+from kiebitz.proxy.taps.jetstream import START_POSITION, MessagePosition, ReceivedMessage
 from kiebitz.proxy.taps.wire_format import (
     AlteredRecord,
     Batch,

@@ -1,4 +1,7 @@
-"""The protocol files in a database, so that its sessions can be read without them."""
+"""The protocol files in a database, so that its sessions can be read without them.
+
+The losses of captures: what a session lacks because its capture does.
+"""
 
 from __future__ import annotations
 
@@ -68,3 +71,25 @@ def store_files(connection: sqlite3.Connection, protocols: Iterable[str]) -> Non
             create_optional_table(connection, _TABLE)
             digest = hashlib.sha256(file.text.encode()).hexdigest()
             connection.execute(_STORE, (protocol, file.text, digest, time.time_ns()))
+
+
+_LOSSES = "losses"
+
+
+def stored_losses(connection: sqlite3.Connection) -> dict[int, str]:
+    """Return the losses of each session that has any, in clauses, by session. Raises sqlite3.Error."""
+    if _LOSSES not in optional_tables(connection):
+        return {}
+    return dict(connection.execute(f"SELECT session_id, text FROM {_LOSSES} WHERE typeof(text) = 'text'"))
+
+
+def store_losses(connection: sqlite3.Connection, session_id: int, text: str) -> None:
+    """Write the losses of a session in the current transaction. Raises sqlite3.Error."""
+    create_optional_table(connection, _LOSSES)
+    connection.execute(f"INSERT OR REPLACE INTO {_LOSSES} VALUES (?,?)", (session_id, text))
+
+
+def delete_losses(connection: sqlite3.Connection, session_id: int) -> None:
+    """Delete the losses of a session, if it has any, in the current transaction. Raises sqlite3.Error."""
+    if _LOSSES in optional_tables(connection):
+        connection.execute(f"DELETE FROM {_LOSSES} WHERE session_id = ?", (session_id,))

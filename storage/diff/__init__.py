@@ -1,6 +1,6 @@
 """The comparison of two sessions in databases by meaning: events, messages, diagnostics, players.
 
-`loader` reads the sessions, `kiebitz.dissectors.diff` compares their tables.
+`messages` reads the sessions, `kiebitz.dissectors.diff` compares their tables.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The row's table has the alias m (messages), e (events) or d (diagnostics). A condition may be NULL where a row
 has no such value; that counts as false, so `not` becomes `IS NOT TRUE`. SQLite and DuckDB use the same
-conditions, except for the fragments in `dialects`.
+conditions, except for the fragments in a `Dialect`.
 
 SQL dialects of the two engines: SQLite for a session database, DuckDB for a corpus.
 

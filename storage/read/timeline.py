@@ -17,7 +17,7 @@ import msgspec
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event, Game, Stream, TableInfo
 from kiebitz.dissectors.session_numbering import Numbers
-from kiebitz.storage.database.losses import stored_losses
+from kiebitz.storage.database.protocol_files import stored_losses
 from kiebitz.storage.database.schema import GREATEST_ID, SessionRow, StorageError
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection
 
-from kiebitz.storage.database.losses import delete_losses
 from kiebitz.storage.database.opening import merge_wal
+from kiebitz.storage.database.protocol_files import delete_losses
 from kiebitz.storage.database.recorder_lock import exclusive_connection
 from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError
 

@@ -22,9 +22,8 @@ from kiebitz.dissectors.model import Altered, Chunk, Direction, End, Findings, G
 from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.storage.database.losses import store_losses
 from kiebitz.storage.database.opening import LimitedConnection, merge_wal, never, open_for_writing
-from kiebitz.storage.database.protocol_files import store_files
+from kiebitz.storage.database.protocol_files import store_files, store_losses
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import MEMORY, SessionRow, StorageError, create_indexes, sentence
 from kiebitz.storage.read.timeline import Timeline

@@ -15,7 +15,7 @@ from served_pages import serving
 from strength import a_few
 from terminals import OnTerminal
 
-from kiebitz.cli.configuration.naming import named
+from kiebitz.cli.configuration.file import named
 from kiebitz.cli.configuration.reading import parse_configuration
 from kiebitz.cli.configuration.settings import ConfigurationError
 

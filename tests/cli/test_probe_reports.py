@@ -18,8 +18,7 @@ from strength import a_few
 from terminals import OnTerminal
 
 import kiebitz as library
-from kiebitz.cli.probe.html_report import write_page
-from kiebitz.cli.probe.message_html import COLUMNS, render_message
+from kiebitz.cli.probe.html_report import COLUMNS, render_message, write_page
 from kiebitz.cli.probe.progress import ProgressView
 from kiebitz.cli.probe.terminal_report import print_results
 from kiebitz.cli.terminal.screen import Console

@@ -6,7 +6,7 @@ from kiebitz_noughts.dissector import NOUGHTS
 from msgspec.structs import replace
 
 import kiebitz as library
-from kiebitz.cli.probe.message_html import render_message
+from kiebitz.cli.probe.html_report import render_message
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import OPPOSITE

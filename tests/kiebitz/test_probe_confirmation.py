@@ -19,7 +19,7 @@ from probe_command import server
 from processes_and_rows import free_port
 from strength import a_few
 
-from kiebitz.services.probing.fair_clock import FairClock
+from kiebitz.services.probing.program import FairClock
 
 SUPPORT = Path(__file__).parents[1] / "support"
 SERVER = SUPPORT / "planned_server.py"

@@ -21,8 +21,13 @@ from processes_and_rows import PATIENCE_S, free_port
 from taps_and_nats import SUBJECT, Network, Server, needs_nats, network, server
 
 from kiebitz.dissectors.model import Chunk, Stream
-from kiebitz.proxy.taps.consumer import START_POSITION, Consumer, ReceivedMessage
-from kiebitz.proxy.taps.jetstream import NatsConnection, ensure_stream
+from kiebitz.proxy.taps.jetstream import (
+    START_POSITION,
+    Consumer,
+    NatsConnection,
+    ReceivedMessage,
+    ensure_stream,
+)
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.publisher import BatchBuilder, Publisher
 from kiebitz.proxy.taps.wire_format import Batch, TapError, decode

@@ -22,8 +22,8 @@ from tcp_segments import MILLISECOND, SECOND, Sent, by_word, handshake, sender_a
 from kiebitz.dissectors.model import Chunk, Item
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
-from kiebitz.proxy.flows import capture_order
-from kiebitz.proxy.flows.capture_order import LOOKAHEAD, PacketReorderer
+from kiebitz.proxy.flows import packet_flows
+from kiebitz.proxy.flows.packet_flows import LOOKAHEAD, PacketReorderer
 from kiebitz.proxy.flows.tcp import TcpFlows
 from kiebitz.proxy.flows.tcp_order import RESET_TIMEOUT_NS, SegmentReorderer
 from kiebitz.proxy.flows.udp import UdpFlows
@@ -152,7 +152,7 @@ def test_unsortable_data_is_reported(tmp_path: Path) -> None:
 
 def test_the_queue_is_bounded() -> None:
     order = PacketReorderer()
-    batch: list[capture_order.Sent]
+    batch: list[packet_flows.Sent]
     number = 0
     for size in (100, 100, 1 << 20):
         for _ in range(10):
@@ -391,7 +391,7 @@ def test_a_capture_and_its_skewed_copy_are_one(count: int, step_ms: int, skew_ms
     decode = PacketDecoder().decode
     packets = talk(count, step_ms, counted, 5)
     merged = ordered(packets + later(packets, skew_ms * MILLISECOND, MILLISECOND))
-    decoded: list[capture_order.Sent] = []
+    decoded: list[packet_flows.Sent] = []
     for ts_ns, linktype, data, wirelen in merged:
         received = decode(linktype, data, wirelen, ts_ns)
         assert isinstance(received, tuple)

@@ -13,8 +13,7 @@ from mitmproxy.udp import UDPFlow, UDPMessage
 from kiebitz.dissectors.model import Chunk, End, Fault, Item
 from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.journal.writer import MAX_PAYLOAD, JournalWriter
-from kiebitz.proxy.mitmproxy.flows import FlowJournal
-from kiebitz.proxy.mitmproxy.streams import StreamJournal
+from kiebitz.proxy.mitmproxy.streams import FlowJournal, StreamJournal
 
 
 class Journaled:

@@ -25,7 +25,7 @@ from strength import a_few
 from tcp_segments import handshake, sent, write_pcap
 
 from kiebitz.proxy.capture.files import CaptureError
-from kiebitz.proxy.capture.pipe import CapturePipe
+from kiebitz.proxy.capture.live import CapturePipe
 
 HEAD = 24
 """Bytes before the first packet of a pcap file."""

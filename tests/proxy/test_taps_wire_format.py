@@ -15,7 +15,7 @@ from strength import times
 from tcp_segments import plain
 
 from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
-from kiebitz.proxy.taps.consumer import MessagePosition, ReceivedMessage
+from kiebitz.proxy.taps.jetstream import MessagePosition, ReceivedMessage
 from kiebitz.proxy.taps.merger import LOST_NS, MAX_HELD, WAIT_NS, Merger
 from kiebitz.proxy.taps.publisher import BatchBuilder
 from kiebitz.proxy.taps.wire_format import (

@@ -20,7 +20,7 @@ from foreign_files import give_to_stranger
 from processes_and_rows import PATIENCE_S, until
 from strength import GAMES, a_few, every
 
-from kiebitz.services.corpus.add import captures
+from kiebitz.services.corpus.cluster import captures
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError, make, open_corpus
 from kiebitz.storage.corpus.runs import missing, sweep_abandoned

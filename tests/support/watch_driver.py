@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.tui.app import WatchApp
 from kiebitz.cli.tui.listing import Listing
-from kiebitz.cli.tui.log_tail import LogTail
+from kiebitz.cli.tui.lists import LogTail
 from kiebitz.cli.tui.navigation import Navigator
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.cli.tui.run import create_navigator

@@ -21,9 +21,20 @@ from kiebitz.cli.render.svg.lettering import (
     put_fitted,
     put_lines,
 )
-from kiebitz.cli.render.svg.pieces import BOLD, draw_arrow, draw_name, felt, text
-from kiebitz.cli.render.svg.shapes import LETTER_WIDTH, lines, shape
-from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
+from kiebitz.cli.render.svg.svg_canvas import (
+    BOLD,
+    LETTER_WIDTH,
+    Fragment,
+    Sheet,
+    draw_arrow,
+    draw_name,
+    felt,
+    fragment,
+    group,
+    lines,
+    shape,
+    text,
+)
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.game.view import Card, Fact, Figure, Hand, Seat, View
 from kiebitz.services.evidence.cells import cell_len

@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kiebitz.cli.render.svg.shapes import LETTER_WIDTH, Element, label, line, shape
-from kiebitz.cli.render.svg.svg_canvas import Fragment, fragment, group
+from kiebitz.cli.render.svg.svg_canvas import (
+    LETTER_WIDTH,
+    Element,
+    Fragment,
+    fragment,
+    group,
+    label,
+    line,
+    shape,
+)
 from kiebitz.dissectors.game.view import Card
 
 ACORN, LEAF, HEART, BELL = "acorn", "leaf", "heart", "bell"

@@ -23,10 +23,20 @@ from kiebitz.cli.render.svg.catan_signs import (
     WHITE,
     draw_sign,
 )
-from kiebitz.cli.render.svg.pieces import SMALL
-from kiebitz.cli.render.svg.shapes import Element, Point, label, line, polygon, shape
-from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
-from kiebitz.cli.render.text.catan_colours import HOTTEST, ink
+from kiebitz.cli.render.svg.svg_canvas import (
+    SMALL,
+    Element,
+    Fragment,
+    Point,
+    Sheet,
+    fragment,
+    group,
+    label,
+    line,
+    polygon,
+    shape,
+)
+from kiebitz.cli.render.text.catan_panel import HOTTEST, ink
 from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot
 from kiebitz.dissectors.protocols.catan.view import CatanSeat, IslandView, Piece
 from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND, STADT, STRASSE, WÜSTE

@@ -5,7 +5,7 @@ A field has the sign of its resource.
 
 from __future__ import annotations
 
-from kiebitz.cli.render.svg.shapes import Element, Point, polygon, shape
+from kiebitz.cli.render.svg.svg_canvas import Element, Point, polygon, shape
 from kiebitz.dissectors.protocols.catan.words import LAND, WÜSTE
 
 SEA, SHALLOWS, SAND = "#5aa9d6", "#8fcdec", "#f4e3b4"

@@ -11,11 +11,22 @@ from itertools import groupby, islice
 
 import msgspec
 
-from kiebitz.cli.render.svg.pieces import BOLD, SMALL
-from kiebitz.cli.render.svg.shapes import LETTER_WIDTH, Element, label, line, lines, shape
-from kiebitz.cli.render.svg.svg_canvas import SIZES, Sheet, fragment, group
+from kiebitz.cli.render.svg.svg_canvas import (
+    BOLD,
+    LETTER_WIDTH,
+    SIZES,
+    SMALL,
+    Element,
+    Sheet,
+    fragment,
+    group,
+    label,
+    line,
+    lines,
+    shape,
+)
 from kiebitz.cli.render.svg.theme import document
-from kiebitz.cli.render.text.chart_words import (
+from kiebitz.cli.render.text.charts import (
     Grid,
     duration,
     grid_of,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from kiebitz.cli.render.svg.pieces import BOLD, text
-from kiebitz.cli.render.svg.shapes import LETTER_WIDTH, lines
-from kiebitz.cli.render.svg.svg_canvas import Sheet
+from kiebitz.cli.render.svg.svg_canvas import BOLD, LETTER_WIDTH, Sheet, lines, text
 from kiebitz.cli.render.text.canvas import UNICODE, shorten
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.game.view import Element, Fact, Group, Line, Name, Span, Suit

@@ -11,12 +11,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kiebitz.cli.render.svg import dice_and_plates as things
-from kiebitz.cli.render.svg.dice_and_plates import ANNOUNCED_SIZE, DICE_SIZE
-from kiebitz.cli.render.svg.grid import board, grid_size
+from kiebitz.cli.render.svg.dice_and_plates import ANNOUNCED_SIZE, DICE_SIZE, board, grid_size
 from kiebitz.cli.render.svg.lettering import fact_words, ink, plain
-from kiebitz.cli.render.svg.pieces import SMALL, Box, felt, text
-from kiebitz.cli.render.svg.shapes import lines
-from kiebitz.cli.render.svg.svg_canvas import Sheet
+from kiebitz.cli.render.svg.svg_canvas import SMALL, Box, Sheet, felt, lines, text
 from kiebitz.cli.render.text.canvas import UNICODE, shorten
 from kiebitz.dissectors.game.view import Group, Line, Seat, View
 

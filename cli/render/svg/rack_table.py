@@ -7,8 +7,7 @@ import msgspec
 from kiebitz.cli.render.svg import tiles
 from kiebitz.cli.render.svg.card_table import plate
 from kiebitz.cli.render.svg.lettering import BESIDE, Anchor, group_words, plain, put_fitted, put_lines
-from kiebitz.cli.render.svg.pieces import text
-from kiebitz.cli.render.svg.svg_canvas import Sheet
+from kiebitz.cli.render.svg.svg_canvas import Sheet, text
 from kiebitz.cli.render.svg.tiles import RACK_WIDE, WIDE
 from kiebitz.dissectors.game.view import Hand, Pile, Seat, Tile, View
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from kiebitz.cli.render.svg.shapes import LETTER_WIDTH, Element, label, line, polygon, shape
+from kiebitz.cli.render.svg.svg_canvas import LETTER_WIDTH, Element, label, line, polygon, shape
 from kiebitz.cli.render.svg.theme import svg
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.sequence.model import Arrow, Lifeline, Note, Step

@@ -2,19 +2,126 @@
 
 A fragment is drawn around its own origin and named by a digest of its markup, so a client that knows the
 name has the fragment. Of two drawings of one game the second is little more than a list of positions.
-Text in a fragment may come from the network: it goes through `shapes.label`, which escapes it, and the
+Text in a fragment may come from the network: it goes through `label`, which escapes it, and the
 markup is made by ElementTree.
+
+Shapes and text as SVG elements.
+
+Parts of the drawings of several games: areas of a sheet, lines of text.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 from xml.etree import ElementTree
 
 import msgspec
 
-from kiebitz.cli.render.svg.shapes import Element
+from kiebitz.cli.render.text.canvas import UNICODE, shorten
+from kiebitz.cli.terminal.console import wrapped
+
+Element = ElementTree.Element
+Point = tuple[float, float]
+
+FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
+LETTER_WIDTH = 0.58
+"""Approximate width of a letter, relative to its height; the real one depends on the viewer's font."""
+
+_LETTER = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
+_RIGHT_TO_LEFT = re.compile(f"{_LETTER}+(?:[ '-]+{_LETTER}+)*")
+"""Words written from right to left, with the blanks between them."""
+
+
+def shape(parent: Element, tag: str, **attributes: str | float) -> Element:
+    """Add a shape; `stroke_width` becomes `stroke-width`, `class_` becomes `class`. Numbers are rounded."""
+    written = {
+        name.rstrip("_").replace("_", "-"): value
+        if isinstance(value, str)
+        else f"{value:.2f}".rstrip("0").rstrip(".")
+        for name, value in attributes.items()
+    }
+    return ElementTree.SubElement(parent, tag, written)
+
+
+def polygon(parent: Element, points: Iterable[Point], **attributes: str | float) -> Element:
+    """Add a closed shape with these corners."""
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return shape(parent, "polygon", points=corners, **attributes)
+
+
+def line(parent: Element, start: Point, end: Point, **attributes: str | float) -> Element:
+    """Add a straight line."""
+    return shape(parent, "line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], **attributes)
+
+
+def label(
+    parent: Element, at: Point, words: str, size: float, room: float = 1e4, **attributes: str | float
+) -> Element:
+    """Add a line of text, escaped and cut to an approximate width.
+
+    Words written from right to left are isolated: else, numbers beside a name appear at its other side.
+    """
+    x, y = at
+    element = shape(parent, "text", x=x, y=y, font_size=size, **attributes)
+    cells = max(1, int(room / (LETTER_WIDTH * size)))
+    element.text = _RIGHT_TO_LEFT.sub("\u2068\\g<0>\u2069", shorten(words[: 4 * cells], cells, UNICODE))
+    return element
+
+
+def lines(words: str, size: float, room: float) -> list[str]:
+    """Return a text wrapped to an approximate width."""
+    return wrapped(words, max(1, int(room / (LETTER_WIDTH * size))))
+
+
+_PIPS = {
+    1: [(0, 0)],
+    2: [(-1, -1), (1, 1)],
+    3: [(-1, -1), (0, 0), (1, 1)],
+    4: [(-1, -1), (1, -1), (-1, 1), (1, 1)],
+    5: [(-1, -1), (1, -1), (0, 0), (-1, 1), (1, 1)],
+    6: [(-1, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (1, 1)],
+}
+
+
+def die(parent: Element, at: Point, face: int | str, size: float, ground: str = "#ffffff") -> None:
+    """Add a die, its upper left corner at `at`; an impossible face is written as text."""
+    x, y = at
+    shape(
+        parent,
+        "rect",
+        x=x,
+        y=y,
+        width=size,
+        height=size,
+        rx=size / 6,
+        fill=ground,
+        stroke="#333333",
+        stroke_width=2,
+    )
+    pips = _PIPS.get(face, []) if isinstance(face, int) else []
+    if not pips:
+        label(
+            parent,
+            (x + size / 2, y + size * 0.66),
+            str(face),
+            size * 0.5,
+            size,
+            text_anchor="middle",
+            fill="#000000",
+        )
+    for across, down in pips:
+        shape(
+            parent,
+            "circle",
+            cx=x + size * (0.5 + 0.26 * across),
+            cy=y + size * (0.5 + 0.26 * down),
+            r=size / 11,
+        )
+
 
 Shape = Literal["wide", "tall"]
 """Format of a sheet: for a projector or a slide, or for a phone held upright."""
@@ -93,3 +200,60 @@ def fragment(drawn: Element) -> Fragment:
     """Return a drawn group as a fragment."""
     markup = ElementTree.tostring(drawn, "unicode")
     return Fragment(hashlib.blake2b(markup.encode(), digest_size=8).hexdigest(), markup)
+
+
+SMALL = 24.0
+"""Smallest letters that can be read from the seats of a room."""
+
+BOLD = 0.66
+"""Width of a bold letter in most fonts, relative to its height."""
+
+
+class Box(msgspec.Struct, frozen=True):
+    """A rectangle on a sheet."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@lru_cache(maxsize=2048)
+def text(
+    words: str, size: float, room: float, colour: str, bold: bool = False, anchor: str = "start"
+) -> Fragment:
+    """Return a line of text anchored at its position; the colour is a class of the theme."""
+    drawn = group()
+    weight = "bold" if bold else "normal"
+    label(drawn, (0, 0), words, size, room, font_weight=weight, text_anchor=anchor, class_=colour)
+    return fragment(drawn)
+
+
+def draw_name(parent: Element, x: float, base: float, name: str, largest: float, room: float) -> None:
+    """Draw a player's name as large as it fits, bold if there is room."""
+    size = max(SMALL, min(largest, room / (BOLD * max(1, len(name)))))
+    weight = "bold" if size > SMALL else "normal"
+    label(parent, (x, base), name or '""', size, room, font_weight=weight, class_="k-ink")
+
+
+def draw_arrow(parent: Element, x: float, middle: float) -> None:
+    """Draw the arrow of the player to move, 18 wide; it does not rely on colour."""
+    polygon(parent, [(x, middle - 11), (x + 18, middle), (x, middle + 11)], class_="k-turn")
+
+
+@lru_cache(maxsize=64)
+def felt(width: float, height: float, radius: float, inset: float = 0.0) -> Fragment:
+    """Return the table's felt, inset in a rectangle."""
+    drawn = group()
+    shape(
+        drawn,
+        "rect",
+        x=inset,
+        y=inset,
+        width=width - 2 * inset,
+        height=height - 2 * inset,
+        rx=radius,
+        class_="k-felt k-s-line",
+        stroke_width=3,
+    )
+    return fragment(drawn)

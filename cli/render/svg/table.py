@@ -9,11 +9,9 @@ from functools import lru_cache
 
 from kiebitz.cli.render.svg.card_table import plate, put_card_table
 from kiebitz.cli.render.svg.lettering import BESIDE, fact_words, group_words, many, plain, put_fitted
-from kiebitz.cli.render.svg.pieces import felt, text
 from kiebitz.cli.render.svg.plate_table import MOST_LISTED, put_plate_table
 from kiebitz.cli.render.svg.rack_table import put_rack_table
-from kiebitz.cli.render.svg.shapes import lines, shape
-from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, fragment, group
+from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, felt, fragment, group, lines, shape, text
 from kiebitz.cli.render.text import draw
 from kiebitz.cli.render.text.canvas import UNICODE, shorten
 from kiebitz.cli.terminal.screen import Console

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from kiebitz.cli.render.svg.shapes import FONT, Element, label, shape
-from kiebitz.cli.render.svg.svg_canvas import Drawing
+from kiebitz.cli.render.svg.svg_canvas import FONT, Drawing, Element, label, shape
 
 COLOURS: dict[str, tuple[str, str]] = {
     "ink": ("#1c1c1c", "#f2efe6"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kiebitz.cli.render.svg.shapes import Element, label, line, polygon, shape
-from kiebitz.cli.render.svg.svg_canvas import Fragment, fragment, group
+from kiebitz.cli.render.svg.svg_canvas import Element, Fragment, fragment, group, label, line, polygon, shape
 from kiebitz.dissectors.game.view import Tile
 
 WIDE, HIGH = 50.0, 70.0

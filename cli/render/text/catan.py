@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kiebitz.cli.render.text.canvas import ASCII, Canvas, Cells, Glyphs
-from kiebitz.cli.render.text.catan_colours import (
+from kiebitz.cli.render.text.catan_panel import (
     BLACK,
     BORDER,
     CHIP,
@@ -16,15 +16,20 @@ from kiebitz.cli.render.text.catan_colours import (
     HOT,
     HOTTEST,
     LIT,
+    NARROWEST,
     RESOURCES,
     SEA,
     UNKNOWN,
     WHITE,
+    draw_below,
+    draw_lobby,
+    draw_panel,
     ink,
     on_colour,
     owner_marks,
+    short,
+    spell,
 )
-from kiebitz.cli.render.text.catan_panel import NARROWEST, draw_below, draw_lobby, draw_panel, short, spell
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text

@@ -8,9 +8,18 @@ import msgspec
 
 from kiebitz.cli.render.text.canvas import DIE_HEIGHT, Canvas, boxed, cup, die
 from kiebitz.cli.render.text.grid import grid_lines
-from kiebitz.cli.render.text.pen import NAME_IN_WORDS, STYLES, Pen
+from kiebitz.cli.render.text.pen import (
+    NAME_IN_WORDS,
+    RACK_COLUMNS,
+    STYLES,
+    TILE_WIDTH,
+    Pen,
+    legend,
+    rack,
+    rack_on_end,
+    tile_face,
+)
 from kiebitz.cli.render.text.seating import Edge, Felt, SeatPlace, seating
-from kiebitz.cli.render.text.tiles import RACK_COLUMNS, TILE_WIDTH, legend, rack, rack_on_end, tile_face
 from kiebitz.cli.terminal.screen import LINE_BREAK, Text
 from kiebitz.dissectors.game.view import Dice, Fact, Hand, Pile, Seat, Span, View
 

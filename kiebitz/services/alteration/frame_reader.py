@@ -13,8 +13,7 @@ from kiebitz.dissectors.inspection.inspector import (
 )
 from kiebitz.dissectors.model import OPPOSITE, Stream
 from kiebitz.dissectors.registry import installed
-from kiebitz.services.alteration.delivery_queue import DirectionQueue, RelayedStream, Server
-from kiebitz.services.alteration.framing import Framing
+from kiebitz.services.alteration.delivery_queue import DirectionQueue, Framing, RelayedStream, Server
 
 SETTLE_NS = 20_000_000
 """Time after which a message that only lacks an optional end counts as complete."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from kiebitz.proxy.taps.consumer import Consumer, MessagePosition, ReceivedMessage
+from kiebitz.proxy.taps.jetstream import Consumer, MessagePosition, ReceivedMessage
 from kiebitz.proxy.taps.merger import Merger, RunProgress
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import TapError

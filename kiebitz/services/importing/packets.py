@@ -26,7 +26,7 @@ from kiebitz.services.decode_as import server_ports
 from kiebitz.services.faults import infrequent_gc
 from kiebitz.services.importing import is_compiled
 from kiebitz.services.importing.losses import losses
-from kiebitz.services.recording.unfinished import refuse_if_unfinished
+from kiebitz.services.recording.note import refuse_if_unfinished
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.schema import MEMORY
 from kiebitz.storage.recording.inspection import InspectionFactory, LocalInspection

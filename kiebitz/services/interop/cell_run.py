@@ -14,10 +14,8 @@ from kiebitz.dissectors.model import Transport
 from kiebitz.proxy.system.descendants import process_table
 from kiebitz.proxy.system.ports_in_use import local_ports
 from kiebitz.services.interop.participation import Client, Participation
-from kiebitz.services.interop.plan import Plan, Program
-from kiebitz.services.interop.programs import HOST, program_of, resident_bytes
-from kiebitz.services.interop.report_folder import open_recording
-from kiebitz.services.interop.results import ProgramOutput
+from kiebitz.services.interop.plan import HOST, Plan, Program, program_of, resident_bytes
+from kiebitz.services.interop.results import ProgramOutput, open_recording
 from kiebitz.services.probing.program import ProgramError, TargetProgram
 from kiebitz.services.recording.relay_process import decoding_options, free_port, running_relay
 

@@ -9,8 +9,7 @@ import msgspec
 from kiebitz.services.interop.cell_run import CellRecord, Ended
 from kiebitz.services.interop.participation import Client, Participation, Presence
 from kiebitz.services.interop.plan import Plan, Program
-from kiebitz.services.interop.report_folder import open_recording
-from kiebitz.services.interop.results import Attempt, Finding, OutcomeWord
+from kiebitz.services.interop.results import Attempt, Finding, OutcomeWord, open_recording
 from kiebitz.services.wording import counted
 from kiebitz.storage.session.session import Session
 

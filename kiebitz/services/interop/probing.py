@@ -11,13 +11,11 @@ from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.case_generator import generate_cases
-from kiebitz.services.interop.plan import Plan, Program
-from kiebitz.services.interop.programs import HOST, limited_words
+from kiebitz.services.interop.plan import HOST, Plan, Program, limited_words
 from kiebitz.services.interop.results import ProbeSummary
-from kiebitz.services.probing.connection_setup import ProbeSetup
+from kiebitz.services.probing.connection_setup import NEXT_PORT, PORT, ProbeSetup, targets
 from kiebitz.services.probing.recorded_samples import built_in_script
 from kiebitz.services.probing.results import by_verdict
-from kiebitz.services.probing.targets import NEXT_PORT, PORT, targets
 from kiebitz.services.probing.test_run import RunLimits, TestRun
 from kiebitz.services.recording.relay_process import free_port
 

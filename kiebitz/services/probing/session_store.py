@@ -16,7 +16,7 @@ from kiebitz.dissectors.model import Item, Stream
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.output_files import make_folder, opened
 from kiebitz.services.probing.results import WORDS
-from kiebitz.services.recording.unfinished import refuse_if_unfinished
+from kiebitz.services.recording.note import refuse_if_unfinished
 from kiebitz.services.sessions import load
 from kiebitz.storage.database.opening import recover
 from kiebitz.storage.database.schema import MEMORY, StorageError

@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
+from kiebitz.proxy.system.deferred_signals import PARENT
 from kiebitz.proxy.system.descendants import MARK, Descendants, subreaper
-from kiebitz.proxy.system.parent import PARENT
 
 HOST = "127.0.0.1"
 """Address at which the relay listens."""

@@ -1,25 +1,216 @@
-"""Completion of recordings whose processes ended before their journal was recorded."""
+"""Completion of recordings whose processes ended before their journal was recorded.
+
+The process that records what killed or interrupted processes have left in a journal.
+
+It resumes the recording's last session if possible. It cannot if another session has begun since, if its
+database is gone, or if it is anonymized, as the pseudonyms are lost. Then everything that the sessions lack
+becomes a session of its own, anonymized anew if they were.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
 
+import msgspec
+
+from kiebitz.dissectors.model import Altered, Chunk, Direction, Gap, Item
 from kiebitz.dissectors.registry import ProtocolClashError, protocol_files
+from kiebitz.proxy.journal.follower import lower_priority, read_rest
+from kiebitz.proxy.journal.reader import JournalError, JournalReader
+from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
+from kiebitz.services.faults import infrequent_gc, reporting_faults
 from kiebitz.services.progress import OnProgress, counting
 from kiebitz.services.protocol_files import add_received
-from kiebitz.services.recording.note import Note, decode_note
-from kiebitz.services.recording.recovery import recover_journal
-from kiebitz.services.recording.task import Backlog, Report, Task, sessions_of
-from kiebitz.services.recording.unfinished import INSPECTION_S, recovery_command, unfinished
+from kiebitz.services.recording.note import (
+    INSPECTION_S,
+    Note,
+    NoteFile,
+    decode_note,
+    recovery_command,
+    unfinished,
+)
+from kiebitz.services.recording.task import (
+    GAVE_UP,
+    Backlog,
+    Report,
+    Task,
+    note_of,
+    sentence_reporter,
+    sessions_of,
+)
+from kiebitz.services.recording.worker import Recording, is_ended, resume
 from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line
-from kiebitz.services.supervision.journal_folder import JournalFolder
+from kiebitz.services.supervision.journal_folder import JournalFolder, hold
 from kiebitz.services.supervision.supervisor import start_connected
+from kiebitz.storage.database.opening import open_existing, open_to_change
+from kiebitz.storage.database.recorder_lock import exclusive_connection
 from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.recording.rotation import RotatingRecorder
+
+_END = (
+    "UPDATE sessions SET ended_ns = max(started_ns, coalesce((SELECT max(c.ts_ns) FROM chunks AS c"
+    " JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = sessions.id), 0)) WHERE id = ?"
+)
+"""Ends a session that will not be resumed, at the time of its last bytes."""
+
+StreamDirection = tuple[int, Direction]
+"""A direction of a stream, by the stream's number in the journal."""
+
+
+@reporting_faults
+@infrequent_gc()
+def recover_journal(parent: Connection, task: Task) -> None:
+    """Record the rest of a journal without a writer; run by `start_connected`.
+
+    Sends reports to `parent`; sentences go to stderr. Raises SystemExit with `GAVE_UP` if something of the
+    journal remains.
+    """
+    lower_priority()
+    add_received(task.protocol_files)
+    folder = hold(task.journal.parent)
+    tell = sentence_reporter(None)
+    for database in {*task.databases}:
+        # Opening rolls back the recorder's unfinished write; an unreadable database is reported later.
+        with suppress(StorageError):
+            open_to_change(database).close()
+    try:
+        if not (task.is_rest or task.is_anonymized):
+            try:
+                resumed = resume(task, folder, parent, tell)
+            except StorageError as error:
+                tell(f"kiebitz: {error}; what it lacks becomes a session of its own")
+            else:
+                if resumed is not None:
+                    recording, reader, tables = resumed
+                    recording.run(read_rest(reader), tables)
+                    # A recorder may have died after beginning one session and before ending the previous.
+                    _end_sessions(task.sessions[:-1], task.started_ns)
+                return
+        # An ended session is complete: its recorder was killed before it removed the journal.
+        if not (task.sessions and is_ended(*task.sessions[-1], task.started_ns)):
+            _record_rest(task, folder, parent, tell)
+    except (StorageError, JournalError) as error:
+        tell(f"kiebitz: {error}")
+        raise SystemExit(GAVE_UP) from error
+
+
+def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[str], None]) -> None:
+    """Record everything that the sessions of a task lack as a session of its own."""
+    lacking = _MissingItems(task.sessions, task.started_ns)
+    forced = parse_decode_as(task.decode_as)
+    recorder = RotatingRecorder(
+        task.database,
+        "relay",
+        task.source,
+        name=f"{task.name} (rest)",
+        # Times count from the same start.
+        started_ns=task.started_ns,
+        decode_as=forced,
+        anonymizer=anonymizer_if(pseudonyms_if(task.is_anonymized), forced),
+    )
+    note = NoteFile(folder, note_of(task))
+    if os.path.abspath(os.path.dirname(recorder.path)) == str(task.journal.parent.parent):
+        # If this recovery is killed too, the next one continues from here.
+        note.add(recorder.path, recorder.session_id, is_rest=True)
+    before = next(recorder.stream_ids) - 1
+    reader = JournalReader(task.journal, base=before, skip=None, identity=task.identity)
+    resting = msgspec.structs.replace(task, is_rest=True)
+    recording = Recording(resting, folder, note, recorder, reader, parent, tell)
+    recording.run([*lacking.of(items, before)] for items in read_rest(reader))
+    _end_sessions(task.sessions, task.started_ns)
+
+
+def _end_sessions(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
+    """End the sessions that are open, the first of which began at `started_ns`."""
+    for place, (database, number) in enumerate(recorded):
+        if is_ended(database, number, None if place else started_ns) is False:
+            with suppress(StorageError), exclusive_connection(database) as connection, connection:
+                connection.execute(_END, (number,))
+
+
+class _MissingItems:
+    """Selects the items that `recorded` sessions lack.
+
+    It compares offsets, which are the same in an anonymized session. Sessions that did not begin at
+    `started_ns` belong to other recordings. Raises StorageError.
+    """
+
+    def __init__(self, recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
+        self._ends: dict[StreamDirection, int] = {}
+        """Number of recorded bytes of each direction."""
+        self._over: dict[int, bool] = {}
+        """The recorded streams; True if their end is recorded."""
+        self._begun: set[StreamDirection] = set()
+        for database, number in recorded:
+            if not os.path.exists(database):
+                continue
+            # If it cannot be read now, nothing is recorded, as it may have everything.
+            with closing(open_existing(database)) as connection:
+                for session in sessions(connection):
+                    if session.id == number and (session.continues or session.started_ns == started_ns):
+                        self._look(Timeline(connection, session))
+
+    def _look(self, timeline: Timeline) -> None:
+        number = timeline.numbers
+        of_session = (timeline.session.id,)
+        query = "SELECT id, closed_ns IS NOT NULL FROM streams WHERE session_id = ?"
+        for stream, is_over in timeline.connection.execute(query, of_session):
+            self._over[number.number("streams", stream)] = bool(is_over)
+        query = (
+            "SELECT c.stream_id, c.direction, max(c.offset + coalesce(c.length, 0)) FROM chunks AS c"
+            " JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ? GROUP BY 1, 2"
+        )
+        for stream, direction, end in timeline.connection.execute(query, of_session):
+            way = number.number("streams", stream), direction
+            self._ends[way] = max(end, self._ends.get(way, 0))
+
+    def of(self, items: Sequence[Item], before: int) -> Iterator[Item]:
+        """Yield those of `items` that are lacking; streams are numbered from `before` on.
+
+        A direction that was recorded in part begins with a gap.
+        """
+        for item in items:
+            stream = item.stream.id - before
+            if not isinstance(item, Chunk | Gap | Altered):
+                # Of a fully recorded stream only the end may be lacking.
+                if not self._over.get(stream, False):
+                    yield item
+                continue
+            way = stream, item.direction
+            recorded = self._ends.get(way, 0)
+            length = _length(item)
+            if item.offset + length < recorded or (recorded and length and item.offset + length == recorded):
+                continue
+            if recorded and way not in self._begun:
+                yield Gap(item.stream, item.direction, item.ts_ns, 0, recorded)
+            self._begun.add(way)
+            yield _remainder(item, recorded)
+
+
+def _length(item: Chunk | Gap | Altered) -> int:
+    if isinstance(item, Chunk):
+        return len(item.data) + item.missing
+    return item.length or 0
+
+
+def _remainder(item: Item, recorded: int) -> Item:
+    """Return the part of an item after the recorded bytes."""
+    if isinstance(item, Chunk) and item.offset < recorded:
+        skipped = min(recorded - item.offset, len(item.data))
+        return msgspec.structs.replace(item, offset=item.offset + skipped, data=item.data[skipped:])
+    if isinstance(item, Gap) and item.length is not None and item.offset < recorded:
+        skipped = recorded - item.offset
+        return msgspec.structs.replace(item, offset=recorded, length=item.length - skipped)
+    return item
+
 
 _FEW = 1000
 """Number of messages below which the rest is recorded without a notice."""

@@ -15,7 +15,7 @@ from kiebitz.dissectors.registry import protocol_files
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, Interrupted, check_signals
 from kiebitz.proxy.taps.tee_journal import TeeJournal
-from kiebitz.services.recording.note import decode_note
+from kiebitz.services.recording.note import decode_note, recovery_command, refuse_if_unfinished
 from kiebitz.services.recording.resume import Remaining
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.task import (
@@ -32,7 +32,6 @@ from kiebitz.services.recording.task import (
     ViewFactory,
     sessions_of,
 )
-from kiebitz.services.recording.unfinished import recovery_command, refuse_if_unfinished
 from kiebitz.services.recording.worker import record_journal
 from kiebitz.services.sessions import default_name
 from kiebitz.services.standard_streams import print_error_line as tell_on_stderr

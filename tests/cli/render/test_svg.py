@@ -15,8 +15,7 @@ from svg_properties import SHAPES, check, texts
 from terminal_scenes import drawn
 
 from kiebitz.cli.render.svg import draw
-from kiebitz.cli.render.svg.shapes import label
-from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape
+from kiebitz.cli.render.svg.svg_canvas import SIZES, Drawing, Shape, label
 from kiebitz.cli.render.svg.theme import document
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.storage.read.seek import tables_at

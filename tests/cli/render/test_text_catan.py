@@ -14,7 +14,7 @@ from strength import times
 from terminal_scenes import drawn
 
 from kiebitz.cli.render.text import draw
-from kiebitz.cli.render.text.catan_colours import FIELDS, PLAYERS, SEA
+from kiebitz.cli.render.text.catan_panel import FIELDS, PLAYERS, SEA
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.protocols.catan.board import Board, spot
 

@@ -11,7 +11,7 @@ from strength import GAMES, a_few
 from watch_driver import Sight, watch
 
 from kiebitz.cli.tui.keys import KEYS
-from kiebitz.cli.tui.log_tail import LogTail
+from kiebitz.cli.tui.lists import LogTail
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 
 SEVERAL = "catan-five-servers.pcapng.gz"
