@@ -21,6 +21,28 @@ MAX_FLAT = 14
 MAX_IN_PACKAGE = 30
 """Maximum number of modules in a package."""
 
+EXTENSIONS = {
+    "probe": "dissectors.probing services.probing cli.probe cli.commands.probe",
+    "interop": "services.interop services.junit cli.interop cli.commands.interop",
+    "class": "services.classroom cli.classroom cli.commands.class_",
+    "draft": "dissectors.drafting services.drafting cli.commands.draft",
+    "corpus": "storage.corpus services.corpus cli.corpus cli.commands.corpus",
+    "taps": "proxy.taps services.publishing services.collecting storage.recording.tap_progress"
+    " cli.options.taps cli.commands.collect",
+    "mitmproxy": "proxy.mitmproxy cli.mitm cli.commands.addon_path",
+    "wireshark": "dissectors.wireshark",
+}
+"""Packages and modules of the extensions; everything else is the core, which works without them."""
+
+DOORS = {
+    ("cli.commands.relay", "taps"),
+    ("cli.commands.sniff", "taps"),
+    ("cli.commands.protocols", "wireshark"),
+    ("cli.protocol_check", "probe"),
+    ("proxy.forwarder", "mitmproxy"),
+}
+"""Modules of the core that import an extension, because an option of a core command is about it."""
+
 PUBLIC = ("kiebitz", "kiebitz.__main__", "kiebitz.api", "kiebitz.hooks", "kiebitz.protocol")
 """Modules that are the public face of the project, not a part of the services."""
 
@@ -140,6 +162,37 @@ def test_no_package_is_in_a_cycle_of_imports() -> None:
                 graphs[room][a].add(b)
     assert {room for room, graph in graphs.items() if not graph} <= {"kiebitz"}
     assert [cycle for graph in graphs.values() if (cycle := _cycle(graph))] == []
+
+
+def _extension(module: str) -> str | None:
+    """Return the extension that a module belongs to, None for the core."""
+    short = module.removeprefix("kiebitz.")
+    for extension, places in EXTENSIONS.items():
+        if any(short == place or short.startswith(f"{place}.") for place in places.split()):
+            return extension
+    return None
+
+
+def test_the_core_imports_no_extension() -> None:
+    found = {
+        (importer.removeprefix("kiebitz."), extension)
+        for importer, imported in _imports()[0].items()
+        if _extension(importer) is None
+        for extension in map(_extension, imported)
+        if extension is not None
+    }
+    assert found == DOORS
+
+
+def test_sizes_of_core_and_extensions_are_those_of_the_architecture() -> None:
+    lines: dict[str, int] = defaultdict(int)
+    for name, path in MODULES.items():
+        lines[_extension(name) or "core"] += path.read_text().count("\n")
+    table = (ROOT / "ARCHITECTURE.md").read_text().partition("## Core and extensions")[2]
+    told = {name: int(size.replace(",", "")) for name, size in re.findall(r"\| (\w+) \| ([\d,]+) \|", table)}
+    assert told.keys() == lines.keys()
+    # The page has round numbers.
+    assert {name for name, size in told.items() if abs(size - lines[name]) > max(300, 0.1 * size)} == set()
 
 
 @pytest.mark.parametrize("room", LAYERS)

@@ -57,7 +57,7 @@ def collect(source: NatsUrl, recording: Recording, showing: Showing, credentials
 
     recover(database)
     from kiebitz.services.collecting.collector import Collector
-    from kiebitz.storage.recording.resuming import CollectedSession
+    from kiebitz.storage.recording.tap_progress import CollectedSession
 
     with showing.companions() as companions:
         name = default_name("collect")

@@ -39,6 +39,7 @@ from kiebitz.cli.plugins import load_plugins
 from kiebitz.cli.status import FAILED
 from kiebitz.proxy.forwarder import Companion, Forwarder, run_relay
 from kiebitz.proxy.journal.follower import start_resource_tracker
+from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay.endpoints import RelayError
 from kiebitz.proxy.relay.listeners import ListenerInfo
 from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent, parse_mode
@@ -236,7 +237,7 @@ def relay(
         RecorderSupervisor(
             recording.database,
             on_trouble=lambda sentence: notices(sentence, sentence),
-            tap=tap.journal if tap is not None else None,
+            make=tap.tee if tap is not None else JournalWriter,
         ) as recorder,
         ExitStack() as stack,
     ):

@@ -26,7 +26,7 @@ from strength import a_few, every, times
 
 from kiebitz.services.probing.session_store import cases_with_verdict
 from kiebitz.storage.database import opening
-from kiebitz.storage.recording.resuming import CollectedSession
+from kiebitz.storage.recording.tap_progress import CollectedSession
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 MAGIC = bytes.fromhex("d9d505f920a163d7")

@@ -23,7 +23,7 @@ from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.disk_space import check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
-from kiebitz.storage.recording.resuming import CollectedSession
+from kiebitz.storage.recording.tap_progress import CollectedSession
 
 _AHEAD = 2
 """Maximum number of batches read ahead."""

@@ -13,6 +13,7 @@ import msgspec
 
 from kiebitz.proxy.journal.item_writer import ItemWriter
 from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.proxy.taps.tee_journal import TeeJournal
 from kiebitz.services.publishing.tap_target import TapTarget
 from kiebitz.services.publishing.worker import DAMAGED, KEPT, Note, Task, publish_journal
 from kiebitz.services.standard_streams import print_error_line
@@ -44,6 +45,8 @@ class TapSupervisor(Supervisor):
         make = partial(JournalWriter, segment_bytes=_SEGMENT_BYTES)
         super().__init__(database, self._beside, make, self._journal_trouble, print_error_line, note)
         self.items = ItemWriter(self.journal)
+        self.tee = partial(TeeJournal, tap=self.journal)
+        """Makes the recording's own journal, whose data is also written to this one."""
 
     def start(self) -> None:
         """Start publishing. Raises OSError."""

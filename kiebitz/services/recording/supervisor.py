@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -14,7 +13,6 @@ import msgspec
 from kiebitz.dissectors.registry import protocol_files
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, Interrupted, check_signals
-from kiebitz.proxy.taps.tee_journal import TeeJournal
 from kiebitz.services.recording.note import decode_note, recovery_command, refuse_if_unfinished
 from kiebitz.services.recording.resume import Remaining
 from kiebitz.services.recording.rotation import Limits
@@ -51,7 +49,7 @@ class RecorderSupervisor(Supervisor):
 
     `on_trouble` gets a sentence when the journal cannot be written, and when it can again. All other
     sentences go to `tell`, or else to stderr. `forwarder` names the program that continues in any case.
-    Journaled data is also written to `tap`. Raises StorageError.
+    `make` makes its journal, as that of a tap does. Raises StorageError.
     """
 
     final_statuses = (FULL, GAVE_UP)
@@ -63,7 +61,7 @@ class RecorderSupervisor(Supervisor):
         on_trouble: Callable[[str], None],
         tell: Callable[[str], None] | None = None,
         forwarder: str = "the relay",
-        tap: JournalWriter | None = None,
+        make: Callable[..., JournalWriter] = JournalWriter,
     ) -> None:
         self._database = database
         self._reports_sentences = tell is not None
@@ -77,7 +75,6 @@ class RecorderSupervisor(Supervisor):
         self.streams_before = 0
         """Number of streams that the database had before this session's, known from `start` on."""
         refuse_if_unfinished(database)
-        make = JournalWriter if tap is None else partial(TeeJournal, tap=tap)
         super().__init__(database, Path(database).absolute(), make, on_trouble, tell or tell_on_stderr)
         self._remaining = self._progress = Remaining()
 
