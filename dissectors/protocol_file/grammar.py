@@ -199,7 +199,8 @@ def _field_kinds(specification: Specification) -> dict[str, IdentifierKind]:
                 key = word_of(name) if name == field.name else name
                 found.setdefault(key, _PLAYER if kind == ID else identifier_kind(kind))
     # Those of the request that a message answers, in sentences.
-    return {**{word_of(f"{ASKED}.{key}"): kind for key, kind in found.items()}, **found}
+    asked = {WHO: _PLAYER, **found}
+    return {**{word_of(f"{ASKED}.{key}"): kind for key, kind in asked.items()}, **found}
 
 
 def _state_kinds(

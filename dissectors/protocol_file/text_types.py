@@ -101,8 +101,8 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
                 return ObjectText(kinds, Splitter("\n"), is_spread=True, title=" and ".join(kinds))
             tokenizer = tokenizer_of(separator.strip() or (" " if of.pads else ":"), of)
             last = fields[-1]
-            if isinstance(last.type, ListType) and tokenizer.pads and last.type.separator == " ":
-                # A last list of words has all that remain.
+            if of.kind != "lines" and isinstance(last.type, ListType) and _has_words(last.type, tokenizer):
+                # A last list with the object's separator has all that remain.
                 kinds[last.name] = _list_text(last.type, of, is_spread=True)
             optional = frozenset(each.name for each in fields if each.optional)
             return ObjectText(kinds, tokenizer, optional)
@@ -111,6 +111,11 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
         case AnyType() | EitherType() | BagType() | PythonType():
             # Alternatives and bags belong to JSON.
             return AnyText()
+
+
+def _has_words(spec: ListType, tokenizer: Tokenizer) -> bool:
+    """Return True if the items of a list in an object are divided as the object's values are."""
+    return not (spec.is_cut or spec.until) and (spec.separator or ",") == tokenizer.separator
 
 
 def field_type(field: FieldSpec, of: Format, *, is_part: bool = False) -> FieldType:

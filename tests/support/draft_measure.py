@@ -239,13 +239,14 @@ def course(name: str) -> list[Conversation]:
     """Return the conversations of a sample of a course's protocol in `tests/data/courses`.
 
     The first line is the transport, or `websocket`, and the port; then `1>` is a client's message on its
-    first connection, and `1<` the server's.
+    first connection, and `1<` the server's. Lines that begin with `=` or `|` are
+    about events and the board.
     """
     first, *lines = (COURSES / f"{name}.txt").read_text().splitlines()
     transport, port = first.split()
     pieces: dict[str, list[Piece]] = defaultdict(list)
     offsets: Counter[tuple[str, str]] = Counter()
-    for number, line in enumerate(lines):
+    for number, line in enumerate(line for line in lines if line[0] not in "=|"):
         connection, sign, text = line[0], line[1], line[3:]
         data = (
             text.encode("latin-1").decode("unicode_escape").encode("latin-1")

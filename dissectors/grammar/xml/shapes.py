@@ -502,7 +502,8 @@ def _value(name: str, kind: FieldType, element: Element) -> Any:
 
 def is_item(kind: FieldType, names: Iterable[str]) -> bool:
     """Return True if an element with these in it is an item of this type, rather than contains items."""
-    return isinstance(kind, ObjectText) and all(name in kind.fields for name in names)
+    inner = [*names]
+    return isinstance(kind, ObjectText) and (not inner or any(name in kind.fields for name in inner))
 
 
 def open_shape(kind: FieldType | None) -> Shape:

@@ -25,7 +25,7 @@ from kiebitz.dissectors.game.view import (
 )
 from kiebitz.dissectors.protocol_file.expressions import Scope, compile_expression
 from kiebitz.dissectors.protocol_file.game.grid import GridView, optional_expression
-from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT
+from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, ROOMS
 from kiebitz.dissectors.protocol_file.specification import BoardSpec
 from kiebitz.dissectors.protocol_file.templates import Sentence, sentence_of, value_words
 
@@ -42,15 +42,17 @@ States = Sequence[Mapping[str, Any]]
 def states_of(state: State, number: str | None = None) -> States:
     """Return the parts of a state in which paths are looked up: that of the game, and the whole.
 
-    Without a number, it is the newest game.
+    Without a number, it is the newest game; if there is none, the room that was last put.
     """
-    games = state.get(GAMES)
-    if not isinstance(games, dict):
-        return (state,)
-    known = [key for key, part in games.items() if key.isdecimal() and isinstance(part, dict)]
+    games, rooms = state.get(GAMES), state.get(ROOMS)
+    parts = games if isinstance(games, dict) else {}
+    known = [key for key, part in parts.items() if key.isdecimal() and isinstance(part, dict)]
     if number not in known:
         number = max(known, key=int, default=None)
-    return (state,) if number is None else (games[number], state)
+    if number is not None:
+        return parts[number], state
+    waiting = [part for part in rooms.values() if isinstance(part, dict)] if isinstance(rooms, dict) else []
+    return (*waiting[-1:], state)
 
 
 class Board:

@@ -98,7 +98,7 @@ class GridView:
     def _of_object(
         self, cells: Mapping[str, Any], names: Sequence[str], size: _Size
     ) -> list[list[Token | None]]:
-        places = dict(self._places(cells))
+        places = dict(self._places(cells, size[0]))
         width, height = _limited(
             size,
             max((column + 1 for column, _ in places), default=0),
@@ -109,13 +109,17 @@ class GridView:
             for y in range(height)
         ]
 
-    def _places(self, cells: Mapping[str, Any]) -> Iterator[tuple[tuple[int, int], Any]]:
-        """Yield columns and rows, from 0, and values of an object from `x,y`."""
+    def _places(
+        self, cells: Mapping[str, Any], width: int | None = None
+    ) -> Iterator[tuple[tuple[int, int], Any]]:
+        """Yield columns and rows, from 0, and values of an object from `x,y`, or from a cell's number."""
         for key, value in islice(cells.items(), _MAX_SIDE * _MAX_SIDE):
-            x, _, y = key.partition(",")
-            column, row = _number(x), _number(y)
+            x, comma, y = key.partition(",")
+            column, row = _number(x), _number(y) if comma else self._spec.first
             if column is not None and row is not None:
                 column, row = column - self._spec.first, row - self._spec.first
+                if not comma:
+                    row, column = divmod(column, width or _MAX_SIDE)
                 if 0 <= column <= _MAX_SIDE and 0 <= row <= _MAX_SIDE:
                     yield (column, row), value
 

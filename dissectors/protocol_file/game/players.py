@@ -111,7 +111,7 @@ class Players:
             return connection.name
         if self._has_names:
             return self._names.get(connection.id)
-        return connection.name or connection.id
+        return self._names.get(connection.id, connection.name) or connection.id
 
     def learn(self, role: Role, connection: Connection, fields: Mapping[str, Any]) -> list[str]:
         """Learn from a message who is who; return the ids in use that just got their names."""
@@ -140,6 +140,9 @@ class Players:
             connection.is_accepted = True
         elif role.refuses and not connection.is_accepted:
             connection.name = connection.asked = None
+        id, name = connection.id, connection.name
+        if not self._has_names and id is not None and name is not None and self._name(id, name):
+            named.append(id)
         self._reindex(connection)
         return named
 

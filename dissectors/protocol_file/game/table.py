@@ -201,7 +201,7 @@ class FileTable(GameTable):
             (message.stream.id, message.direction),
             message.name,
             who,
-            fields,
+            {WHO: who, **fields},
             references,
             len(message.fields_json),
         )

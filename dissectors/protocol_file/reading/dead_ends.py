@@ -19,6 +19,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     FieldSpec,
     GridSpec,
+    IdentifierType,
     MessageSpec,
     NumberType,
     RuleSpec,
@@ -167,7 +168,7 @@ class DeadEnds:
                 step = put.steps[len(path)]
                 if len(more) > 1 and more[1] is None:
                     problem = f"keys of {text} are x,y: put {text}.{{x}},{{y}}, not {put.place[-1]}"
-                elif self._has_no_comma(step, put.event):
+                elif self._is_no_cell(step, put.event, key == "cells" and grid.width is not None):
                     problem = (
                         f"keys of {text} are x,y: put {text}.{{x}},{{y}}, as {put.place[-1]} has no comma"
                     )
@@ -176,13 +177,13 @@ class DeadEnds:
                 self._source.remark(place, problem)
                 return
 
-    def _has_no_comma(self, step: Any, event: EventSpec) -> bool:
-        """Return True if a step of a path is certainly no key of two numbers."""
+    def _is_no_cell(self, step: Any, event: EventSpec, are_numbered: bool) -> bool:
+        """Return True if a step of a path is certainly no key of a cell: `x,y`, or its number."""
         if isinstance(step, str | int):
-            return "," not in str(step)
+            return "," not in str(step) and not (are_numbered and str(step).isdecimal())
         if isinstance(step, Joined):
             return not any("," in part for part in step.parts if isinstance(part, str))
-        if isinstance(step, Lookup) and len(step.steps) == 1:
+        if isinstance(step, Lookup) and len(step.steps) == 1 and not are_numbered:
             kinds = self._fields(event).get(str(step.steps[0]), ())
             return bool(kinds) and all(isinstance(field.type, NumberType) for field in kinds)
         return False
@@ -223,6 +224,7 @@ def _can_be(field: FieldSpec, value: Any) -> bool:
             )
         case BooleanType():
             return isinstance(value, bool)
-        case TextType():
+        case TextType() | IdentifierType("player" | "id"):
+            # A player's number is a name, or a text.
             return isinstance(value, str)
     return True

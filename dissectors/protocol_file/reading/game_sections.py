@@ -40,6 +40,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
     FieldTypeSpec,
     GridSpec,
+    IdentifierType,
     MessageSpec,
     Put,
     RuleSpec,
@@ -217,7 +218,8 @@ class GameSections:
                 if name not in sent:
                     self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
         types = types_of(chosen) if is_known else None
-        names = Names(types, (WHO,), self.state, types_of(answered) if answered else None)
+        asked = {WHO: (IdentifierType("player"),), **types_of(answered)} if answered else None
+        names = Names(types, (WHO,), self.state, asked)
         for name, text in table.let.items():
             at = (*path, "let", name)
             if not name.isidentifier() or name in WORDS:

@@ -87,7 +87,7 @@ _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _CONSTANT = re.compile(r"'([^']*)'(?![?=])")
 _CONSTANTS = {"null": None, "true": True, "false": False}
 _BASE = re.compile(
-    r"\s+(?!\S+=)(?:(text|number|integer|[uif](?:8|16|32|64)|varint|text8|text16|text32|bytes8|bytes16|bytes32|(?:text|bytes):\d+)(?![^\s\]}!])"
+    r"\s+(?!\S+=)(?:(text|rest|number|integer|[uif](?:8|16|32|64)|varint|text8|text16|text32|bytes8|bytes16|bytes32|(?:text|bytes):\d+)(?![^\s\]}!])"
     rf"|(?=(?:{_LIMIT})?\.\.))"
 )
 _OR = re.compile(r"\s+or\s+")

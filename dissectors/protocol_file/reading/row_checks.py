@@ -12,6 +12,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     FieldTypeSpec,
     Format,
     Framing,
+    IdentifierType,
     ListType,
     NumberType,
     ObjectType,
@@ -69,9 +70,10 @@ def _problems_of_text(field: FieldSpec, format: Format, is_part: bool) -> Iterat
     """Yield what is wrong with a field of a message, or with one inside it."""
     has_tokens = format.kind in _HAS_TOKENS and not format.pads
     fixed = field.before + field.after
+    kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
     if fixed and format.kind not in (*_HAS_TOKENS, "pairs"):
         yield f'fixed text belongs to format = "words" or "delimited", not to {format.kind}'
-    elif fixed and isinstance(field.type, TextType) and field.type.rest:
+    elif fixed and isinstance(kind, TextType) and kind.rest:
         yield "fixed text is around a value that ends before the message does"
     elif format.delimiter in fixed and (is_part or not has_tokens):
         yield "a fixed text with the delimiter in it belongs to a field of the message"

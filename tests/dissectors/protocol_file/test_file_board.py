@@ -128,6 +128,12 @@ def rows(grid: Grid | None) -> list[str]:
         ('cells = "map"', {"0,0": "a", "2,1": "b", "x": "c"}, ["a..", "..b"]),
         ('cells = "map"\nfirst = 1', {"1,1": "a", "0,0": "b"}, ["a"]),
         ('cells = "map"\nwidth = 3\nheight = 2', {"1,0": "a"}, [".a.", "..."]),
+        ('cells = "map"\nwidth = 3', {"0": "a", "4": "b", "x": "c"}, ["a..", ".b."]),
+        (
+            'cells = "map"\nwidth = 2\nheight = 2\nfirst = 1',
+            {"1": "a", "4": "b", "0": "c", "9": "d"},
+            ["a.", ".b"],
+        ),
         ('cells = "map"\nwidth = 2\nheight = 1', None, [".."]),
         ('cells = "map"\ncell = "kind"', [[{"kind": "a"}, {"kind": None}]], ["a."]),
         ('cells = "map"\ncell = "0.kind"', [[[{"kind": "a"}], []]], ["a."]),

@@ -62,6 +62,9 @@ put: + x = "x + 1"
 
 when: "kind == 'king' and x in {0, 8} and won == true and note != 'x'"
 
+put: "cells.{x}" = "name"
+grid: cells = "cells", width = 8
+
 when: "list == 'a' || name == 'a'"
 
 when: "not started"
@@ -119,6 +122,9 @@ when: "x in {1, '2'}"
 
 when: "won != 1"
 1: won is never 1: it is bool
+
+when: "name == 1"
+1: name is never 1: it is player
 
 when: "note == 1"
 1: note is never 1: it is text

@@ -43,7 +43,7 @@ on = "OVER"
 ends = true
 actor = "asked.to"
 result = { word = "asked.letter" }
-say = "over: {asked.letter}"
+say = "{asked.who} is over: {asked.letter}"
 [rules.trial]
 on = ["HIT", "MISS"]
 unless = "trial == asked.trial"
@@ -120,12 +120,12 @@ b> GUESS X 1
 
 b> GUESS X 1 ann
 *< OVER
-= over: X
+= bob is over: X
 
 a> GUESS E 1
 b> GUESS X 1 ann
 *< OVER
-= over: ?
+= ? is over: ?
 
 # A question to all is asked on each connection.
 *< VOTE war
@@ -140,7 +140,7 @@ a> YES
 b> GUESS X 1
 b.
 *< OVER
-= over: ?
+= ? is over: ?
 
 # After content that was not read, rules do not know the request; events show a guess, the newest one.
 a> GUESS E 1

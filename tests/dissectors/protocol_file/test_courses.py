@@ -1,0 +1,78 @@
+"""Protocol files of real courses: the sentences of the events of a sample, and the board at its end.
+
+In the samples, a line `= SENTENCE` is an event of the message before it, and `| CELLS` a row of the board.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from draft_measure import COURSES, course
+from file_conversations import sentences
+from strength import every, times
+
+from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.game.view import Scene
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Ids, Stream, port_of
+from kiebitz.dissectors.protocol_file.dissector import dissector_from
+from kiebitz.dissectors.protocol_file.reading.reader import read
+from kiebitz.dissectors.protocol_file.reading.trial import Trial
+from kiebitz.dissectors.testing import CHECKS
+
+FILES = sorted(path.stem for path in COURSES.glob("*.toml"))
+
+
+def lines_of(sample: str, sign: str) -> list[str]:
+    lines = (COURSES / f"{sample}.txt").read_text().splitlines()
+    return [line[2:] for line in lines if line.startswith(f"{sign} ")]
+
+
+@pytest.mark.parametrize("sample", sorted(path.stem for path in COURSES.glob("*.txt")))
+def test_events_and_board_of_a_sample(sample: str) -> None:
+    reading = read((COURSES / f"{sample.split('-')[0]}.toml").read_text())
+    assert not reading.remarks
+    dissector = dissector_from(reading.specification)
+    conversations = course(sample)
+    port = port_of(conversations[0].server)
+    inspector = Inspector([dissector], Ids(), {(dissector.transport, port): dissector})
+    streams = [Stream(n, each.transport, each.client, each.server, 0) for n, each in enumerate(conversations)]
+    items = [
+        Chunk(stream, piece.direction, piece.ts_ns, piece.offset, piece.data)
+        for stream, each in zip(streams, conversations, strict=True)
+        for piece in each.pieces
+    ]
+    for item in sorted(items, key=lambda item: item.ts_ns):
+        inspector.feed(item)
+    inspector.finish()
+    found = inspector.drain()
+    assert [each for each in found.diagnostics if each.severity != "note"] == []
+    assert sentences(dissector, found) == lines_of(sample, "=")
+    state: State = {}
+    for event in found.events:
+        # A game is shown as it ended.
+        apply(
+            state,
+            [
+                (path, value)
+                for path, value in deepcopy(event.changes)
+                if value is not None or path[:-1] != ["games"]
+            ],
+        )
+    view = dissector.presentation.view(Scene(state, found.events))
+    assert view is not None
+    rows = view.grid.rows if view.grid is not None else ()
+    drawn = [" ".join(token.words if token is not None else "." for token in row) for row in rows]
+    assert drawn == lines_of(sample, "|")
+
+
+@pytest.mark.full(but=2)
+@pytest.mark.parametrize("name", every(1, FILES))
+def test_properties_of_all_protocols(name: str) -> None:
+    reading = read((COURSES / f"{name}.toml").read_text())
+    dissector = dissector_from(reading.specification)
+    trial = Trial(reading, dissector)
+    assert not trial.remarks
+    for check in CHECKS:
+        check(dissector, trial.frames, times(6, quick=2))
