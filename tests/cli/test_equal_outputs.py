@@ -54,7 +54,7 @@ IMPORTED = [["events"], ["messages", "--json"], ["check", "--csv"], ["state", "-
 def test_outputs_do_not_depend_on_hashes(protocol: str, tmp_path: Path) -> None:
     capture, session = str(CAPTURES / GAMES[protocol]), str(tmp_path / "game.db")
     assert output(["import", capture, "-w", session], "1")[0] == 0
-    listings = [*LISTINGS[:: times(1, 6)], *TABLES[:: times(1, 9)], *EXPORTS[:: times(1, 4)]]
+    listings = [*LISTINGS[:: times(1, 9)], *TABLES[:: times(1, 12)], *EXPORTS[:: times(1, 4)]]
     commands = [[listing[0], session, *listing[1:]] for listing in listings]
     commands += [[listing[0], capture, *listing[1:]] for listing in IMPORTED[:: times(1, 5)]]
     commands += [["protocols", protocol, *form] for form in ([], ["-T", "lua"])]

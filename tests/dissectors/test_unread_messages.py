@@ -41,7 +41,7 @@ def check(game: Game, direction: Direction, most: int) -> None:
 @DIRECTIONS
 @pytest.mark.parametrize("capture", few_captures(RECORDED))
 def test_the_other_side_is_not_blamed(capture: str, direction: Direction) -> None:
-    check(game_of(capture), direction, times(400, 30))
+    check(game_of(capture), direction, times(400, 12))
 
 
 @pytest.mark.full
@@ -64,7 +64,7 @@ def test_no_client_is_blamed_for_a_message_to_another_one(capture: str) -> None:
     game, chance = game_of(capture), random.Random(2)
     before = blamed(game, "client")
     chosen = [*other_values(game, chance)]
-    chosen = chance.sample(chosen, min(times(200, 30), len(chosen)))
+    chosen = chance.sample(chosen, min(times(200, 12), len(chosen)))
     found = [
         f"{data!r} (stream {message.stream.id}, {message.offset}): {accusation} {text}"
         for (_, message, data), after in blamed_after_each(game, chosen, readable=True)
@@ -136,13 +136,13 @@ TALKS = {
 @pytest.mark.parametrize("name", [*TALKS][::-1])
 def test_protocol_files_and_plugins(name: str, direction: Direction) -> None:
     talk = TALKS[name]
-    check(game_from(talk.items, [talk.dissector]), direction, times(100_000, 40))
+    check(game_from(talk.items, [talk.dissector]), direction, times(100_000, 12))
 
 
 @DIRECTIONS
 def test_the_protocol_file_of_the_documents(direction: Direction) -> None:
     file = dissector_of((ROOT / "docs/examples/roborally.toml").read_text())
-    check(game_of("roborally-1.pcap.gz", file), direction, times(1000, 20))
+    check(game_of("roborally-1.pcap.gz", file), direction, times(1000, 8))
 
 
 # The state becomes certain again.

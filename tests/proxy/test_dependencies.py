@@ -7,6 +7,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 
@@ -90,6 +91,11 @@ def foreign_subclasses() -> Iterator[tuple[type, list[type]]]:
                 yield cls, bases
 
 
+@cache
+def private_names(base: type) -> set[str]:
+    return {*vars(base)} | {*re.findall(r"self\.(_\w+)\b.*=", inspect.getsource(base))}
+
+
 def test_no_private_name_of_a_base_class_is_used_but_those_listed() -> None:
     """Neither overridden, nor read, nor, by accident, set: a newer version may use it for something else."""
     private = {re.split(r"[:.(]", name)[-1 if "(" not in name else -2] for name in LISTED}
@@ -106,7 +112,7 @@ def test_no_private_name_of_a_base_class_is_used_but_those_listed() -> None:
         }
         theirs: set[str] = set()
         for base in bases:
-            theirs |= {*vars(base)} | {*re.findall(r"self\.(_\w+)\b.*=", inspect.getsource(base))}
+            theirs |= private_names(base)
         found += [
             f"{cls.__module__}.{cls.__qualname__} uses {name}"
             for name in sorted(used & theirs - private)
