@@ -1,6 +1,7 @@
 // The chart of scores: a line for each player over the timeline. Clicking or dragging moves to an event.
 
 import { byId, element, svgElement, write } from "./elements.js";
+import { Part } from "./part.js";
 
 const MOST_LINES = 12;
 /** Minimum distance of names, in pixels. */
@@ -18,9 +19,7 @@ const FORMS = [
 ];
 
 /** Shows the players' scores over time and at the current event. */
-export class Chart {
-  #model;
-  #navigation;
+export class Chart extends Part {
   #figure = byId("chart");
   #plot = svgElement("svg", { class: "chart-plot", role: "img" });
   #names = element("ul", { class: "chart-names" });
@@ -29,14 +28,8 @@ export class Chart {
   #of = null;
   #last = 0;
 
-  /**
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./session_model.js").SessionModel} model
-   * @param {import("./navigation.js").Navigation} navigation
-   */
-  constructor(view, model, navigation) {
-    this.#model = model;
-    this.#navigation = navigation;
+  constructor(context) {
+    super(context);
     this.#figure.append(this.#plot, this.#names);
     const drag = (event) => {
       if (event.buttons & 1) this.#go(event);
@@ -47,11 +40,11 @@ export class Chart {
     });
     this.#plot.addEventListener("pointermove", drag);
     new ResizeObserver(() => this.#draw()).observe(this.#figure);
-    view.listen(() => this.#show());
+    this.view.listen(() => this.#show());
   }
 
   #show() {
-    const { timeline } = this.#model;
+    const { timeline } = this.model;
     const hasScores = new Set(timeline?.scores?.steps.flatMap(([, row]) => row.filter((score) => score !== null))).size > 1;
     this.#figure.hidden = !hasScores;
     byId("timeline").classList.toggle("has-chart", hasScores);
@@ -61,7 +54,7 @@ export class Chart {
   }
 
   #draw() {
-    const { timeline } = this.#model;
+    const { timeline } = this.model;
     if (!timeline?.scores || this.#figure.hidden) return;
     this.#of = timeline.scores;
     this.#last = timeline.last;
@@ -125,7 +118,7 @@ export class Chart {
 
   /** Mark the current event, and show the scores there. */
   #mark() {
-    const { timeline, seq } = this.#model;
+    const { timeline, seq } = this.model;
     const x = this.#xOf(seq);
     this.#here.setAttribute("x1", x);
     this.#here.setAttribute("x2", x);
@@ -134,15 +127,15 @@ export class Chart {
   }
 
   #xOf(seq) {
-    const { begin, last } = this.#model.timeline;
+    const { begin, last } = this.model.timeline;
     return (Math.max(seq - begin, 0) / Math.max(last - begin, 1)) * this.#plot.clientWidth;
   }
 
   #go({ clientX }) {
     const { left, width } = this.#plot.getBoundingClientRect();
-    const { begin, last } = this.#model.timeline;
+    const { begin, last } = this.model.timeline;
     const share = Math.max(0, Math.min((clientX - left) / width, 1));
-    this.#navigation.moveTo(Math.round(begin + share * (last - begin)));
+    this.navigation.moveTo(Math.round(begin + share * (last - begin)));
   }
 }
 

@@ -20,6 +20,11 @@ export function element(tag, attributes = {}, ...children) {
   return build(document.createElement(tag), attributes, children);
 }
 
+/** Create a button in the form of a link. */
+export function linkButton(words, onclick) {
+  return element("button", { type: "button", class: "link", onclick }, words);
+}
+
 /**
  * Create an SVG element; parameters as for `element`.
  *

@@ -1,15 +1,14 @@
 // The filter input: completes names, and marks errors below.
 
 import { byId, element, write } from "./elements.js";
+import { Part } from "./part.js";
 
 /** Delay between a key and the evaluation of the filter. */
 const PAUSE_MS = 250;
 const MOST_NAMES = 50;
 
 /** An ARIA combobox, visible while the user edits the filter. */
-export class FilterLine {
-  #source;
-  #view;
+export class FilterLine extends Part {
   #form = byId("filter-line");
   #input = byId("filter");
   #names = byId("filter-names");
@@ -20,14 +19,9 @@ export class FilterLine {
   /** The text for which completions are being requested. */
   #completing = null;
 
-  /**
-   * @param {import("./source.js").Source} source
-   * @param {import("./view_state.js").ViewState} view
-   */
-  constructor(source, view) {
-    this.#source = source;
-    this.#view = view;
-    if (source.isFile)
+  constructor(context) {
+    super(context);
+    if (this.source.isFile)
       this.#input.placeholder = "words, such as alice rolls   Enter applies, Esc clears";
     this.#input.addEventListener("input", () => this.#edited());
     this.#input.addEventListener("keydown", (event) => this.#handleKey(event));
@@ -47,13 +41,13 @@ export class FilterLine {
   }
 
   /** Show the line with a filter, by default the current one. */
-  open(text = this.#view.now.filter) {
+  open(text = this.view.now.filter) {
     this.#form.hidden = false;
     this.#input.value = text;
     this.#input.focus();
     this.#input.setSelectionRange(text.length, text.length);
     this.#showError(null);
-    if (text !== this.#view.now.filter) this.#edited();
+    if (text !== this.view.now.filter) this.#edited();
   }
 
   #edited() {
@@ -70,13 +64,13 @@ export class FilterLine {
     clearTimeout(this.#timer);
     const text = this.#input.value.trim();
     try {
-      if (text) await this.#source.checkFilter(text);
+      if (text) await this.source.checkFilter(text);
     } catch (error) {
       if (text === this.#input.value.trim()) this.#showError(error, isFinal);
       return false;
     }
     if (text !== this.#input.value.trim()) return false;
-    this.#view.update({ filter: text, notice: "" });
+    this.view.update({ filter: text, notice: "" });
     return true;
   }
 
@@ -85,7 +79,7 @@ export class FilterLine {
   }
 
   #drop() {
-    this.#view.update({ filter: "", notice: "" });
+    this.view.update({ filter: "", notice: "" });
     this.#close();
   }
 
@@ -124,7 +118,7 @@ export class FilterLine {
     const text = this.#input.value.slice(0, end);
     this.#completing = text;
     try {
-      const { from, words } = await this.#source.complete(text);
+      const { from, words } = await this.source.complete(text);
       if (this.#completing !== text || document.activeElement !== this.#input) return;
       this.#from = [...text].slice(0, from).join("").length;
       const begun = text.slice(this.#from);

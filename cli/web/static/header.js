@@ -1,49 +1,39 @@
 // The header of the page: title, live state, and the choice of session, table and viewer.
 
 import { byId, element, printable, write } from "./elements.js";
+import { Part } from "./part.js";
 import { PUBLIC } from "./view_state.js";
 
 const EVERYTHING = "everything";
 
 /** Shows the header, and applies the user's choices. */
-export class Header {
-  #view;
-  #model;
-  #source;
+export class Header extends Part {
   #drawn = "";
   /** The available viewers; null is the full view. */
   #lookers = [null];
 
-  /**
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./session_model.js").SessionModel} model
-   * @param {import("./navigation.js").Navigation} navigation
-   * @param {import("./source.js").Source} source
-   */
-  constructor(view, model, navigation, source) {
-    this.#view = view;
-    this.#model = model;
-    this.#source = source;
+  constructor(context) {
+    super(context);
     byId("session").addEventListener("change", ({ target }) =>
-      view.update({ session: Number(target.value), table: null, at: null, as: null, message: null, notice: "" }),
+      this.view.update({ session: Number(target.value), table: null, at: null, as: null, message: null, notice: "" }),
     );
-    byId("table").addEventListener("change", ({ target }) => navigation.switchTable(Number(target.value)));
+    byId("table").addEventListener("change", ({ target }) => this.navigation.switchTable(Number(target.value)));
     // By index, as a player's name may equal the label of the full view.
     byId("as").addEventListener("change", ({ target }) =>
-      view.update({ as: this.#lookers[target.selectedIndex], message: null, notice: "" }),
+      this.view.update({ as: this.#lookers[target.selectedIndex], message: null, notice: "" }),
     );
-    view.listen(() => this.#show());
+    this.view.listen(() => this.#show());
   }
 
   /** Open the choice of a viewer, as far as the browser permits. */
   choosePlayer() {
     const choice = byId("as");
     if (byId("as-choice").hidden) {
-      this.#view.update({
+      this.view.update({
         notice:
-          this.#model.onlyPlayer === null
+          this.model.onlyPlayer === null
             ? "no player is known yet"
-            : this.#model.onlyPlayer === PUBLIC
+            : this.model.onlyPlayer === PUBLIC
               ? "this page shows the public view only: what all at the table may know"
               : "this page shows one player's view only",
       });
@@ -58,9 +48,9 @@ export class Header {
   }
 
   #show() {
-    const { now } = this.#view;
-    const { sessions, tables, players, table, onlyPlayer, hasHome, delay } = this.#model;
-    const session = now.home ? null : this.#model.session;
+    const { now } = this.view;
+    const { sessions, tables, players, table, onlyPlayer, hasHome, delay } = this.model;
+    const session = now.home ? null : this.model.session;
     const names = [
       sessions,
       tables.map(({ title, server }) => [title, server]),
@@ -112,7 +102,7 @@ export class Header {
     const late = delay === null || !now.live ? null : `${delay} s late`;
     const player = onlyPlayer === PUBLIC ? null : onlyView(onlyPlayer);
     write(byId("whose"), [session?.label, player, late].filter(Boolean).join(" · "));
-    const kind = now.live ? live : this.#source.isFile ? "recorded · file" : "recorded";
+    const kind = now.live ? live : this.source.isFile ? "recorded · file" : "recorded";
     write(byId("kind"), session === null ? "" : kind);
     byId("kind").className = `badge ${now.live ? "is-live" : ""}`;
     write(

@@ -1,41 +1,24 @@
 // The held messages of a relay, for users with the full view.
 
-import { Refresher } from "./refresher.js";
+import { Part } from "./part.js";
 import { differs } from "./view_state.js";
 
 /** The latest list of held messages; notifies its listeners when it changes. */
-export class HeldMessages {
+export class HeldMessages extends Part {
   /** Whether there is a relay that can hold messages. */
   isAvailable = false;
   mayAct = false;
   /** @type {object[]} */
   messages = [];
   more = 0;
-  #source;
-  #view;
-  #model;
-  #announcer;
   #receivedAt = 0;
   #refresher;
   #listeners = [];
 
-  /**
-   * @param {import("./source.js").Source} source
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./session_model.js").SessionModel} model
-   * @param {import("./announcer.js").Announcer} announcer
-   */
-  constructor(source, view, model, announcer) {
-    this.#source = source;
-    this.#view = view;
-    this.#model = model;
-    this.#announcer = announcer;
-    this.#refresher = new Refresher({
-      keyOf: () => this.#key(),
-      ask: () => this.#ask(),
-      failed: (error) => view.update({ notice: error.message }),
-    });
-    view.listen((now, before) => {
+  constructor(context) {
+    super(context);
+    this.#refresher = this.refresher({ keyOf: () => this.#key(), ask: () => this.#ask() });
+    this.view.listen((now, before) => {
       if (differs(now, before, "held", "session", "as", "live")) this.#refresh();
     });
     document.addEventListener("visibilitychange", () => this.#refresh());
@@ -63,25 +46,25 @@ export class HeldMessages {
 
   /** Carry out an action; throws `Refused`. */
   act(deed) {
-    return this.#source.act(deed);
+    return this.source.act(deed);
   }
 
   #key() {
-    const { held, session, as, live } = this.#view.now;
+    const { held, session, as, live } = this.view.now;
     return JSON.stringify([held, session, as, live]);
   }
 
   #refresh() {
-    const { as, live } = this.#view.now;
+    const { as, live } = this.view.now;
     // Held messages are not part of a player's view.
-    if (this.#source.isFile || !live || as !== null || this.#model.onlyPlayer !== null) this.#replace(NONE_HELD);
+    if (this.source.isFile || !live || as !== null || this.model.onlyPlayer !== null) this.#replace(NONE_HELD);
     else this.#refresher.refresh();
   }
 
   async #ask() {
-    const { session } = this.#view.now;
-    const found = await this.#source.held();
-    const { now } = this.#view;
+    const { session } = this.view.now;
+    const found = await this.source.held();
+    const { now } = this.view;
     if (now.session === session && now.as === null && now.live) this.#replace(found);
   }
 
@@ -94,9 +77,9 @@ export class HeldMessages {
     this.more = more;
     this.#receivedAt = performance.now();
     const newest = messages.findLast(({ number }) => !known.has(number));
-    if (newest) this.#announcer.say(`${newest.name} from ${newest.sender} to ${newest.receiver} is held`);
+    if (newest) this.announcer.say(`${newest.name} from ${newest.sender} to ${newest.receiver} is held`);
     for (const listener of this.#listeners) listener();
-    this.#view.notifyData();
+    this.view.notifyData();
   }
 }
 

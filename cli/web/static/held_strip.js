@@ -1,6 +1,7 @@
 // The line above the table about held messages: the overdue or oldest one, and its waiting time.
 
-import { byId, element, write } from "./elements.js";
+import { byId, element, linkButton, write } from "./elements.js";
+import { Part } from "./part.js";
 
 /** Interval between two updates of the waiting time. */
 export const HELD_TICK_MS = 100;
@@ -11,8 +12,7 @@ export function formatWaited(held, message) {
 }
 
 /** Shows the line, except in the public view of a projector; its button opens the list. */
-export class HeldStrip {
-  #held;
+export class HeldStrip extends Part {
   #root = byId("held-strip");
   #time = element("b", { class: "held-time" });
   #words = element("span");
@@ -21,19 +21,18 @@ export class HeldStrip {
   #timer = 0;
 
   /**
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./held_messages.js").HeldMessages} held
+   * @param {import("./part.js").Context} context
    * @param {() => void} show opens the list
    */
-  constructor(view, held, show) {
-    this.#held = held;
-    const button = element("button", { type: "button", class: "link", onclick: show }, "act on it");
+  constructor(context, show) {
+    super(context);
+    const button = linkButton("act on it", show);
     this.#root.append(this.#words, " ", this.#time, " ", this.#too, " ", this.#more, " ", button);
-    held.listen(() => this.#show());
+    this.held.listen(() => this.#show());
   }
 
   #show() {
-    const { messages, count, mayAct } = this.#held;
+    const { messages, count, mayAct } = this.held;
     this.#root.hidden = count === 0;
     this.#root.querySelector("button").textContent = mayAct ? "act on it" : "show it";
     clearInterval(this.#timer);
@@ -45,11 +44,11 @@ export class HeldStrip {
 
   #tick() {
     // An overdue message comes before the oldest one.
-    const { messages } = this.#held;
-    const message = messages.find((one) => this.#held.isOverdue(one)) ?? messages[0];
-    const isOverdue = this.#held.isOverdue(message);
+    const { messages } = this.held;
+    const message = messages.find((one) => this.held.isOverdue(one)) ?? messages[0];
+    const isOverdue = this.held.isOverdue(message);
     write(this.#words, `held: ${message.name} from ${message.sender} to ${message.receiver},`);
-    write(this.#time, formatWaited(this.#held, message));
+    write(this.#time, formatWaited(this.held, message));
     write(this.#too, isOverdue ? message.patience : "");
     this.#root.classList.toggle("is-late", isOverdue);
   }

@@ -4,15 +4,12 @@ import { byId, element, printable, write } from "./elements.js";
 import { EventStream } from "./event_stream.js";
 import { formatClock, formatCount } from "./format.js";
 import { PacedText } from "./paced_text.js";
+import { Part } from "./part.js";
 import { differs } from "./view_state.js";
 import { Wall } from "./wall.js";
 
 /** Shows the home page while the view state asks for it. */
-export class HomePage {
-  #source;
-  #view;
-  #model;
-  #announcer;
+export class HomePage extends Part {
   #section = byId("home");
   /** The shown cards by key, each with the elements that change. */
   #cards = new Map();
@@ -24,25 +21,16 @@ export class HomePage {
   #stream = null;
   #wall = new Wall(byId("home-live"), () => this.#draw());
 
-  /**
-   * @param {import("./source.js").Source} source
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./session_model.js").SessionModel} model
-   * @param {import("./announcer.js").Announcer} announcer
-   */
-  constructor(source, view, model, announcer) {
-    this.#source = source;
-    this.#view = view;
-    this.#model = model;
-    this.#announcer = announcer;
-    view.listen((now, before) => {
+  constructor(context) {
+    super(context);
+    this.view.listen((now, before) => {
       if (differs(now, before, "home") || (now.home && differs(now, before, "as"))) this.#show();
       else if (differs(now, before, "projector")) this.#draw();
     });
   }
 
   #show() {
-    const { home, as } = this.#view.now;
+    const { home, as } = this.view.now;
     document.documentElement.classList.toggle("is-home", home);
     this.#section.hidden = !home;
     this.#stream?.close();
@@ -54,9 +42,9 @@ export class HomePage {
     const handlers = {
       home: (found) => this.#take(found, new Map()),
       sessions: (found) => this.#take(found, this.#sessions),
-      lost: (trouble) => this.#view.update({ trouble: trouble ?? "" }),
+      lost: (trouble) => this.view.update({ trouble: trouble ?? "" }),
     };
-    this.#stream = new EventStream(() => this.#source.homeAddress(as), { table: null, after: null }, handlers);
+    this.#stream = new EventStream(() => this.source.homeAddress(as), { table: null, after: null }, handlers);
   }
 
   /** Show sessions, which replace those of the same numbers. */
@@ -69,7 +57,7 @@ export class HomePage {
   }
 
   #draw() {
-    if (!this.#view.now.home) return;
+    if (!this.view.now.home) return;
     const sessions = [...this.#sessions.values()];
     const live = sessions.filter(({ session }) => session.live).sort((one, other) => compareLive(one, other));
     const recorded = sessions
@@ -87,11 +75,11 @@ export class HomePage {
     const empty = this.#isWatching
       ? "no session yet: one appears here as soon as it is recorded"
       : "no session is served here";
-    write(byId("home-empty"), sessions.length ? this.#view.now.notice : empty);
+    write(byId("home-empty"), sessions.length ? this.view.now.notice : empty);
     const counts = [formatCount(sessions.length, "session")];
     if (live.length) counts.push(formatCount(walls.length, "live table"));
     write(byId("home-counts"), counts.join(" · "));
-    const { delay } = this.#model;
+    const { delay } = this.model;
     write(byId("home-late"), live.length && delay !== null ? `${delay} s late` : "");
     this.#announce(walls);
   }
@@ -100,7 +88,7 @@ export class HomePage {
   #arrange(id, shown) {
     const list = byId(id);
     const isWall = id === "home-live";
-    const { projector, as } = this.#view.now;
+    const { projector, as } = this.view.now;
     const items = shown.map(([one, table]) => {
       const key = `${id} ${one.session.number} ${table?.table.table ?? 0}`;
       if (!this.#cards.has(key)) this.#cards.set(key, new Card());
@@ -108,7 +96,7 @@ export class HomePage {
       card.show(one, table, projector);
       if (table !== null && one.trouble === null) {
         const shape = isWall ? this.#wall.shape : "wide";
-        card.draw(this.#source.boardAddress(one.session.number, table.table.table, as, table.at, shape), this.#boardEvery);
+        card.draw(this.source.boardAddress(one.session.number, table.table.table, as, table.at, shape), this.#boardEvery);
       }
       return card.item;
     });
@@ -127,7 +115,7 @@ export class HomePage {
     );
     const added = [...alerts].filter((alert) => !this.#alerts.has(alert));
     this.#alerts = alerts;
-    if (added.length) this.#announcer.say(added.join(". "));
+    if (added.length) this.announcer.say(added.join(". "));
   }
 }
 

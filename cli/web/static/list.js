@@ -18,6 +18,7 @@ export class List {
   #keyOf;
   #nothing;
   #opened;
+  #entered;
   #isFollowed;
   #rows = new Map();
   #inner;
@@ -34,14 +35,16 @@ export class List {
    * @param {(item: Item) => number} how.keyOf
    * @param {string} how.nothing text of an empty list
    * @param {(item: Item) => void} how.opened
+   * @param {() => void} [how.entered] handles Enter, instead of opening the selected row
    * @param {boolean} [how.isFollowed] whether selecting a row opens it
    */
-  constructor({ label, id, paged, rowOf, keyOf, nothing, opened, isFollowed = false }) {
+  constructor({ label, id, paged, rowOf, keyOf, nothing, opened, entered, isFollowed = false }) {
     this.#paged = paged;
     this.#rowOf = rowOf;
     this.#keyOf = keyOf;
     this.#nothing = nothing;
     this.#opened = opened;
+    this.#entered = entered ?? (() => this.#open(this.#rows.get(this.#chosen ?? this.#marked)));
     this.#isFollowed = isFollowed;
     this.#prefix = id;
     this.#inner = element("div", { role: "listbox", "aria-label": label, tabindex: 0, class: "list-rows" });
@@ -128,7 +131,7 @@ export class List {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return false;
     if (by !== undefined) this.#choose(by);
-    else if (event.key === "Enter") this.#open(this.#rows.get(this.#chosen ?? this.#marked));
+    else if (event.key === "Enter") this.#entered();
     else return false;
     return true;
   }

@@ -1,5 +1,6 @@
 // Navigation: the actions of keys, buttons and the timeline.
 
+import { Part } from "./part.js";
 import { changedSpeed } from "./playback_speed.js";
 import { TimelineData } from "./timeline_data.js";
 import { differs } from "./view_state.js";
@@ -10,35 +11,22 @@ const ERRORS_READ = 100;
 const ABOVE_ALL_IDS = 1e12;
 
 /** Moves the current position; each move starts after the previous one has finished. */
-export class Navigation {
-  #view;
-  #model;
-  #source;
+export class Navigation extends Part {
   #last = Promise.resolve();
   /** The id of the diagnostic last moved to, and the event shown for it: the first event, if it is earlier. */
   #diagnostic = null;
 
-  /**
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./session_model.js").SessionModel} model
-   * @param {import("./source.js").Source} source
-   */
-  constructor(view, model, source) {
-    this.#view = view;
-    this.#model = model;
-    this.#source = source;
-  }
 
   /** Move to an event of this table, and pause. */
   moveTo(seq, change = {}) {
     this.#diagnostic = null;
-    this.#view.update({ at: seq, playing: false, message: null, notice: "", ...change });
+    this.view.update({ at: seq, playing: false, message: null, notice: "", ...change });
   }
 
   /** Move by a number of events. */
   step(by) {
     this.#queue(async () => {
-      const { tableEvents, seq } = this.#model;
+      const { tableEvents, seq } = this.model;
       const found = await tableEvents?.next(seq, by);
       if (found) this.moveTo(found.seq);
       // At the first event of a live session, stepping back still stops following.
@@ -49,17 +37,17 @@ export class Navigation {
   /** Move to the beginning of the next game or, backwards, of this or the previous one. */
   game(by) {
     this.#queue(() => {
-      const { timeline, seq } = this.#model;
+      const { timeline, seq } = this.model;
       const found = timeline?.adjacentGame(seq, by) ?? null;
       if (found !== null) this.moveTo(found);
-      else this.#view.update({ notice: by > 0 ? "that was the last game" : "that was the first game" });
+      else this.view.update({ notice: by > 0 ? "that was the last game" : "that was the first game" });
     });
   }
 
   /** Move to the first event. */
   begin() {
     this.#queue(async () => {
-      const found = await this.#model.tableEvents?.end("first");
+      const found = await this.model.tableEvents?.end("first");
       if (found) this.moveTo(found.seq);
     });
   }
@@ -67,11 +55,11 @@ export class Navigation {
   /** Move to the last event, and follow a live session. */
   end() {
     this.#queue(async () => {
-      if (this.#view.now.live) {
+      if (this.view.now.live) {
         this.moveTo(null);
         return;
       }
-      const found = await this.#model.tableEvents?.end("last");
+      const found = await this.model.tableEvents?.end("last");
       if (found) this.moveTo(found.seq);
     });
   }
@@ -87,16 +75,16 @@ export class Navigation {
   }
 
   async #error(by) {
-    const before = this.#view.now;
-    const { timeline, seq } = this.#model;
+    const before = this.view.now;
+    const { timeline, seq } = this.model;
     if (timeline === null) return;
     const severity = timeline.errors ? "error" : "warning";
     const shown = this.#diagnostic?.at === seq ? this.#diagnostic : null;
     const found = timeline[`${severity}s`] ? await this.#nearest(by, severity, shown) : undefined;
-    if (differs(this.#view.now, before, "session", "table", "as")) return;
+    if (differs(this.view.now, before, "session", "table", "as")) return;
     if (!found) {
       const side = `no ${severity} ${by > 0 ? "after" : "before"} this ${shown ? "one" : "event"}`;
-      this.#view.update({ notice: found === null ? side : "there are no errors and no warnings" });
+      this.view.update({ notice: found === null ? side : "there are no errors and no warnings" });
       return;
     }
     const { code, text, message } = found;
@@ -107,8 +95,8 @@ export class Navigation {
 
   /** Return the diagnostic of a severity next to the one shown, or to the current event; null if there is none. */
   async #nearest(by, severity, shown) {
-    const { table, as } = this.#view.now;
-    const { timeline, seq } = this.#model;
+    const { table, as } = this.view.now;
+    const { timeline, seq } = this.model;
     const isForward = by > 0;
     // From where the session opens, the errors before it are found, too.
     const isAtBegin = isForward && (seq <= timeline.begin || seq === timeline.opening);
@@ -119,7 +107,7 @@ export class Navigation {
     let id = shown?.id ?? (isAtBegin ? null : mark?.id) ?? (isForward ? 0 : ABOVE_ALL_IDS);
     for (;;) {
       const params = { table, severity, [isForward ? "after" : "before"]: id, limit: shown ? 1 : ERRORS_READ };
-      const { diagnostics, is_first: isFirst, is_last: isLast } = await this.#source.diagnostics(as, params);
+      const { diagnostics, is_first: isFirst, is_last: isLast } = await this.source.diagnostics(as, params);
       const found = isForward ? diagnostics.find(isWanted) : diagnostics.findLast(isWanted);
       if (found || !diagnostics.length || (isForward ? isLast : isFirst)) return found ?? null;
       id = diagnostics.at(isForward ? -1 : 0).id;
@@ -127,13 +115,13 @@ export class Navigation {
   }
 
   #play() {
-    const { playing, at, live } = this.#view.now;
-    const { timeline, seq } = this.#model;
+    const { playing, at, live } = this.view.now;
+    const { timeline, seq } = this.model;
     if (timeline === null) return;
-    if (playing || (live && at === null)) this.#view.update({ playing: false, at: seq, notice: "" });
+    if (playing || (live && at === null)) this.view.update({ playing: false, at: seq, notice: "" });
     else if (seq >= timeline.last && live) this.moveTo(null);
     else
-      this.#view.update({
+      this.view.update({
         at: seq >= timeline.last ? timeline.begin : seq,
         playing: true,
         message: null,
@@ -143,47 +131,47 @@ export class Navigation {
 
   /** Double or halve the speed. */
   speed(isFaster) {
-    this.#view.update({ speed: changedSpeed(this.#view.now.speed, isFaster) });
+    this.view.update({ speed: changedSpeed(this.view.now.speed, isFaster) });
   }
 
   /** Play one event a second, or as recorded. */
   pace() {
-    this.#view.update({ speed: this.#view.now.speed === 0 ? 1 : 0 });
+    this.view.update({ speed: this.view.now.speed === 0 ? 1 : 0 });
   }
 
   /** Switch to another table at the same time. */
   switchTable(table) {
     this.#queue(async () => {
-      const { at, as } = this.#view.now;
-      const { timeline, seq } = this.#model;
+      const { at, as } = this.view.now;
+      const { timeline, seq } = this.model;
       const change = { table, several: false, message: null, notice: "", playing: false };
       if (at !== null && timeline !== null) {
-        const other = new TimelineData(await this.#source.timeline(table, as));
+        const other = new TimelineData(await this.source.timeline(table, as));
         change.at = Math.max(other.seqAt(timeline.secondsAt(seq)), other.begin);
       }
-      this.#view.update(change);
+      this.view.update(change);
     });
   }
 
   /** Open a message, and move to the event that it reports. */
   open(number) {
-    this.#view.update({ message: number, pane: "message", playing: false, notice: "" });
+    this.view.update({ message: number, pane: "message", playing: false, notice: "" });
     this.#queue(async () => {
-      const before = this.#view.now;
+      const before = this.view.now;
       if (before.message !== number) return;
-      const { event } = await this.#source.message(before.as, number);
+      const { event } = await this.source.message(before.as, number);
       // The user may have moved on meanwhile.
-      if (differs(this.#view.now, before, "session", "as", "message")) return;
-      if (event === null || event.seq === this.#model.seq) {
+      if (differs(this.view.now, before, "session", "as", "message")) return;
+      if (event === null || event.seq === this.model.seq) {
         // Following new events would replace the message.
-        if (before.live && before.at === null) this.#view.update({ at: this.#model.seq });
+        if (before.live && before.at === null) this.view.update({ at: this.model.seq });
         return;
       }
-      this.#view.update({ table: event.table, at: event.seq });
+      this.view.update({ table: event.table, at: event.seq });
     });
   }
 
   #queue(task) {
-    this.#last = this.#last.then(task).catch((error) => this.#view.update({ notice: error.message }));
+    this.#last = this.#last.then(task).catch((error) => this.view.update({ notice: error.message }));
   }
 }

@@ -41,24 +41,22 @@ import { AT_FIRST, ViewState } from "./view_state.js";
  */
 export function showPage(source) {
   const view = new ViewState();
-  const fragments = new Fragments(byId("fragments"));
-  const pictures = new Pictures(source, fragments);
-  const model = new SessionModel(source, view, pictures);
-  const navigation = new Navigation(view, model, source);
   const announcer = new Announcer(byId("said"));
-  const filterLine = new FilterLine(source, view);
-  const header = new Header(view, model, navigation, source);
-  new Stage(view, model, pictures, fragments, announcer);
-  new TimelineBar(view, model, navigation);
-  new Chart(view, model, navigation);
-  new Playback(view, model, pictures);
-  initStatusLine(view, model, announcer);
+  const context = { source, view, announcer, fragments: new Fragments(byId("fragments")) };
+  context.pictures = new Pictures(context);
+  const model = (context.model = new SessionModel(context));
+  const navigation = (context.navigation = new Navigation(context));
+  const filterLine = (context.filterLine = new FilterLine(context));
+  const held = (context.held = new HeldMessages(context));
+  const header = new Header(context);
+  new Stage(context);
+  new TimelineBar(context);
+  new Chart(context);
+  new Playback(context);
+  initStatusLine(context);
   initProjector(view);
-  new HomePage(source, view, model, announcer);
-
-  const held = new HeldMessages(source, view, model, announcer);
-  const context = { source, view, model, navigation, pictures, filterLine, held };
-  new TableGrid(context, fragments);
+  new HomePage(context);
+  new TableGrid(context);
   const heldPane = new HeldPane(context);
   const panes = new Panes(view, [
     new EventsPane(context),
@@ -70,7 +68,7 @@ export function showPage(source) {
     new SequencePane(context),
     heldPane,
   ]);
-  new HeldStrip(view, held, () => showHeld());
+  new HeldStrip(context, () => showHeld());
 
   function showHeld() {
     if (!held.isAvailable) {

@@ -1,29 +1,19 @@
 // Base classes of the panes.
 
 import { element } from "./elements.js";
-import { Refresher } from "./refresher.js";
-
-/**
- * @typedef {object} Context
- * @property {import("./source.js").Source} source
- * @property {import("./view_state.js").ViewState} view
- * @property {import("./session_model.js").SessionModel} model
- * @property {import("./navigation.js").Navigation} navigation
- * @property {import("./pictures.js").Pictures} pictures
- * @property {import("./filter_line.js").FilterLine} filterLine
- * @property {import("./held_messages.js").HeldMessages} held
- */
+import { Part } from "./part.js";
 
 /** A pane of the page. `draw` shows the current state; it is called only while the pane is visible. */
-export class Pane {
+export class Pane extends Part {
   /**
    * @param {string} name
    * @param {string} title
    * @param {HTMLElement} root
-   * @param {Context} context becomes properties of the pane
+   * @param {import("./part.js").Context} context
    */
   constructor(name, title, root, context) {
-    Object.assign(this, context, { name, title, root });
+    super(context);
+    Object.assign(this, { name, title, root });
   }
 
   /** False while the pane's tab is hidden. */
@@ -39,11 +29,6 @@ export class Pane {
   /** Handle a key in the list of the pane; return whether it did anything. */
   press() {
     return false;
-  }
-
-  /** A refresher whose errors are shown as a notice. */
-  refresher(how) {
-    return new Refresher({ failed: (error) => this.view.update({ notice: error.message }), ...how });
   }
 }
 

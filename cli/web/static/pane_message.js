@@ -1,7 +1,7 @@
 // The pane with one message in detail: bytes and their meaning, diagnostics, event, changes and copies.
 
 import { byteRows } from "./byte_rows.js";
-import { element } from "./elements.js";
+import { element, linkButton } from "./elements.js";
 import { clientName, formatCount, shorten, formatValue } from "./format.js";
 import { linkSelection } from "./linked_selection.js";
 import { Pane, scrolledRegion } from "./pane.js";
@@ -108,13 +108,7 @@ export class MessagePane extends Pane {
     );
     if (bytes.length > upTo) {
       const all = () => dump.replaceChildren(...byteRows(bytes, pieceOf, isInvalid, bytes.length));
-      dump.append(
-        element(
-          "button",
-          { type: "button", class: "link", onclick: all },
-          `all ${formatCount(bytes.length, "byte")}`,
-        ),
-      );
+      dump.append(linkButton(`all ${formatCount(bytes.length, "byte")}`, all));
     }
     if (!bytes.length) dump.append(element("p", { class: "nothing" }, "(no bytes)"));
     const about = { class: "pieces", role: "listbox", tabindex: 0, "aria-label": "Meaning of the bytes" };
@@ -138,11 +132,7 @@ export class MessagePane extends Pane {
       element(
         "p",
         {},
-        element(
-          "button",
-          { type: "button", class: "link", onclick: () => this.navigation.moveTo(event.seq) },
-          `#${event.number}`,
-        ),
+        linkButton(`#${event.number}`, () => this.navigation.moveTo(event.seq)),
         ` ${event.time.toFixed(6)} s: ${event.sentence}`,
       ),
       element("ul", { class: "changes" }, ...items),
@@ -154,11 +144,7 @@ export class MessagePane extends Pane {
     const rows = copies.map((copy) => {
       const later = `${Math.abs(copy.seconds * 1000).toFixed(3)} ms ${copy.seconds < 0 ? "earlier" : "later"}`;
       const preposition = message.direction === "s2c" ? "to" : "from";
-      const open = element(
-        "button",
-        { type: "button", class: "link", onclick: () => this.view.update({ message: copy.number }) },
-        `#${copy.number}`,
-      );
+      const open = linkButton(`#${copy.number}`, () => this.view.update({ message: copy.number }));
       return element("li", {}, open, ` ${preposition} ${clientName(copy)} (stream ${copy.stream}), ${later}`);
     });
     if (count > copies.length) rows.push(element("li", {}, `… and ${count - copies.length} more`));

@@ -1,6 +1,6 @@
 // The pane with the streams of the session.
 
-import { element } from "./elements.js";
+import { element, linkButton } from "./elements.js";
 import { formatCount, formatSeconds } from "./format.js";
 import { Pane, scrolledRegion } from "./pane.js";
 
@@ -62,11 +62,7 @@ export class StreamsPane extends Pane {
     const amount = `${formatCount(messages, "message")}, ${formatCount(bytes, "byte")}`;
     const only = this.source.isFile
       ? null
-      : element(
-          "button",
-          { type: "button", class: "link", onclick: () => this.filterLine.open(`stream == ${number}`) },
-          "only this stream",
-        );
+      : linkButton("only this stream", () => this.filterLine.open(`stream == ${number}`));
     return element(
       "article",
       { class: "stream" },

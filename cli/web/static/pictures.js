@@ -1,21 +1,12 @@
 // A cache of pictures of tables, complete with their fragments.
 
+import { Part } from "./part.js";
+
 const MOST_PICTURES = 64;
 
 /** Loads pictures and their fragments. */
-export class Pictures {
-  #source;
-  #fragments;
+export class Pictures extends Part {
   #cached = new Map();
-
-  /**
-   * @param {import("./source.js").Source} source
-   * @param {import("./fragments.js").Fragments} fragments
-   */
-  constructor(source, fragments) {
-    this.#source = source;
-    this.#fragments = fragments;
-  }
 
   /**
    * Return the picture of a table after an event.
@@ -27,24 +18,24 @@ export class Pictures {
     const key = this.#key(table, as, at);
     let pending = this.#cached.get(key);
     if (pending === undefined) {
-      pending = this.#source.picture(table, as, at);
+      pending = this.source.picture(table, as, at);
       this.#cache(key, pending);
       pending.catch(() => this.#cached.delete(key));
     }
     const picture = await pending;
-    const lacking = this.#fragments.lackedBy(picture);
-    if (lacking.length) this.#fragments.take(await this.#source.fragments(table, as, picture.seq, lacking));
+    const lacking = this.fragments.lackedBy(picture);
+    if (lacking.length) this.fragments.take(await this.source.fragments(table, as, picture.seq, lacking));
     return picture;
   }
 
   /** Cache a picture pushed by the server, with its fragments. */
   take(as, picture) {
-    this.#fragments.take(picture.fragments ?? {});
+    this.fragments.take(picture.fragments ?? {});
     this.#cache(this.#key(picture.table, as, picture.seq), Promise.resolve(picture));
   }
 
   #key(table, as, at) {
-    return JSON.stringify([this.#source.session, table, as, at]);
+    return JSON.stringify([this.source.session, table, as, at]);
   }
 
   #cache(key, pending) {

@@ -1,5 +1,6 @@
 // Playback: one timer at a time, and none while the page is hidden.
 
+import { Part } from "./part.js";
 import { isShortened, waitOf } from "./playback_speed.js";
 import { differs } from "./view_state.js";
 
@@ -9,23 +10,13 @@ const LEAST_MS = 10;
 const AHEAD = 3;
 
 /** Shows the next event when it is due and its picture is loaded. */
-export class Playback {
-  #view;
-  #model;
-  #pictures;
+export class Playback extends Part {
   #turn = 0;
   #timer = 0;
 
-  /**
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./session_model.js").SessionModel} model
-   * @param {import("./pictures.js").Pictures} pictures
-   */
-  constructor(view, model, pictures) {
-    this.#view = view;
-    this.#model = model;
-    this.#pictures = pictures;
-    view.listen((now, before) => {
+  constructor(context) {
+    super(context);
+    this.view.listen((now, before) => {
       if (differs(now, before, "playing", "at", "speed", "table", "as", "filter")) this.#goOn();
     });
     document.addEventListener("visibilitychange", () => this.#goOn());
@@ -34,8 +25,8 @@ export class Playback {
   async #goOn() {
     const turn = ++this.#turn;
     clearTimeout(this.#timer);
-    const { playing, table, as, speed } = this.#view.now;
-    const { tableEvents, seq } = this.#model;
+    const { playing, table, as, speed } = this.view.now;
+    const { tableEvents, seq } = this.model;
     if (!playing || document.hidden || tableEvents === null) return;
     const began = performance.now();
     try {
@@ -47,27 +38,27 @@ export class Playback {
       }
       const shown = tableEvents.upTo(seq);
       const gap = shown === null ? 0 : following.time - shown.time;
-      this.#view.update({ notice: speed > 0 && isShortened(gap) ? `${Math.round(gap)} s pause, shortened` : "" });
+      this.view.update({ notice: speed > 0 && isShortened(gap) ? `${Math.round(gap)} s pause, shortened` : "" });
       this.#prepare(tableEvents, following.seq);
-      await this.#pictures.at({ table, as, at: following.seq });
+      await this.pictures.at({ table, as, at: following.seq });
       if (turn !== this.#turn) return;
       const left = waitOf(gap, speed) * 1000 - (performance.now() - began);
       this.#timer = setTimeout(
-        () => this.#view.update({ at: following.seq, message: null }),
+        () => this.view.update({ at: following.seq, message: null }),
         Math.max(left, LEAST_MS),
       );
     } catch (error) {
-      if (turn === this.#turn) this.#view.update({ playing: false, notice: error.message });
+      if (turn === this.#turn) this.view.update({ playing: false, notice: error.message });
     }
   }
 
   /** Load further pictures, so that the responses to quick events overlap. */
   async #prepare(tableEvents, seq) {
-    const { table, as } = this.#view.now;
+    const { table, as } = this.view.now;
     try {
       for (let ahead = 1; ahead <= AHEAD; ahead += 1) {
         const event = await tableEvents.next(seq, ahead);
-        if (event !== null) await this.#pictures.at({ table, as, at: event.seq });
+        if (event !== null) await this.pictures.at({ table, as, at: event.seq });
       }
     } catch {
       // The request is repeated when the event is due, and its error is shown then.
@@ -76,7 +67,7 @@ export class Playback {
 
   /** Stop at the last event, or follow a live session. */
   #end() {
-    const { live, at } = this.#view.now;
-    this.#view.update({ playing: false, at: live ? null : at, notice: "" });
+    const { live, at } = this.view.now;
+    this.view.update({ playing: false, at: live ? null : at, notice: "" });
   }
 }

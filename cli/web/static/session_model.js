@@ -1,5 +1,6 @@
 // The data of the current session: its tables, the timeline and events of the current table, and live updates.
 
+import { Part } from "./part.js";
 import { TableEvents } from "./table_events.js";
 import { EventStream } from "./event_stream.js";
 import { formatCount } from "./format.js";
@@ -16,7 +17,7 @@ const FILTER_EVERY_MS = 300;
 const MATCHES_EVERY_MS = 2000;
 
 /** Loads the data for the view state, and notifies it of new data. */
-export class SessionModel {
+export class SessionModel extends Part {
   version = "";
   sessions = [];
   tables = [];
@@ -33,9 +34,6 @@ export class SessionModel {
   #timelineMs = 0;
   /** @type {TableEvents|null} */
   tableEvents = null;
-  #source;
-  #view;
-  #pictures;
   #eventStream = null;
   /** The message shown because the event stream is lost or refused; null while it is open. */
   #connectionError = null;
@@ -46,16 +44,9 @@ export class SessionModel {
   #generation = 0;
   #timers = new Map();
 
-  /**
-   * @param {import("./source.js").Source} source
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./pictures.js").Pictures} pictures
-   */
-  constructor(source, view, pictures) {
-    this.#source = source;
-    this.#view = view;
-    this.#pictures = pictures;
-    view.listen((now, before) => {
+  constructor(context) {
+    super(context);
+    this.view.listen((now, before) => {
       const loaded = this.#loadedView;
       if (loaded === null) return;
       if (differs(now, loaded, "session")) this.open(now);
@@ -67,18 +58,18 @@ export class SessionModel {
 
   /** The current session, as the server describes it. */
   get session() {
-    return this.sessions.find(({ number }) => number === this.#view.now.session) ?? null;
+    return this.sessions.find(({ number }) => number === this.view.now.session) ?? null;
   }
 
   /** The current table, as the server describes it. */
   get table() {
-    return this.tables.find(({ table }) => table === this.#view.now.table) ?? null;
+    return this.tables.find(({ table }) => table === this.view.now.table) ?? null;
   }
 
   /** The number of the current event. */
   get seq() {
     const last = this.timeline?.last ?? 0;
-    return Math.min(this.#view.now.at ?? last, last);
+    return Math.min(this.view.now.at ?? last, last);
   }
 
   /** The current event or, if it is not shown, the last one before; null if there is none. */
@@ -93,7 +84,7 @@ export class SessionModel {
     const generation = ++this.#generation;
     this.#loadedView = null;
     try {
-      const found = await this.#source.sessions();
+      const found = await this.source.sessions();
       this.version = found.version;
       this.sessions = found.sessions;
       this.onlyPlayer = found.player;
@@ -106,18 +97,18 @@ export class SessionModel {
       if (session === undefined) throw new Error("no session is served here");
       if (place.session !== session.number && place.session !== AT_FIRST.session)
         wrong.push(`there is no session ${place.session} here`);
-      this.#source.session = session.number;
-      const { tables, players } = await this.#source.tables();
+      this.source.session = session.number;
+      const { tables, players } = await this.source.tables();
       if (generation !== this.#generation) return;
       this.tables = tables;
       this.players = players;
       const { opensAtGame, ...opened } = openingView(place, found.player, session, tables, wrong);
       this.#opensAtGame = opensAtGame;
-      this.#view.update({
+      this.view.update({
         ...opened,
-        notice: [...wrong, session.lacks ?? this.#source.leftOut].filter(Boolean).join(" · "),
+        notice: [...wrong, session.lacks ?? this.source.leftOut].filter(Boolean).join(" · "),
       });
-      await checkMessage(this.#source, this.#view, place.message, opened.as);
+      await checkMessage(this.source, this.view, place.message, opened.as);
       await this.#loadTable();
     } catch (error) {
       this.#showError(error);
@@ -132,9 +123,9 @@ export class SessionModel {
     this.timeline = this.tableEvents = null;
     const { session, table, at, message } = AT_FIRST;
     const as = projector ? PUBLIC : null;
-    this.#view.update({ session, table, at, as, message, home: true, several: false, projector });
-    this.#view.update({ playing: false, live: false, notice: wrong.join(" · "), trouble: "" });
-    this.#view.notifyData();
+    this.view.update({ session, table, at, as, message, home: true, several: false, projector });
+    this.view.update({ playing: false, live: false, notice: wrong.join(" · "), trouble: "" });
+    this.view.notifyData();
   }
 
   /** Load all data of the current table. */
@@ -142,16 +133,16 @@ export class SessionModel {
     const generation = ++this.#generation;
     this.#eventStream?.close();
     this.#eventStream = null;
-    this.#loadedView = this.#view.now;
-    const { table, as } = this.#view.now;
+    this.#loadedView = this.view.now;
+    const { table, as } = this.view.now;
     try {
       if (table === null) {
         this.timeline = this.tableEvents = null;
       } else {
-        const timeline = new TimelineData(await this.#source.timeline(table, as));
+        const timeline = new TimelineData(await this.source.timeline(table, as));
         if (generation !== this.#generation) return;
         this.timeline = timeline;
-        if (this.#opensAtGame) this.#view.update({ at: timeline.opening });
+        if (this.#opensAtGame) this.view.update({ at: timeline.opening });
         this.#opensAtGame = false;
         await this.#loadEvents();
       }
@@ -161,17 +152,17 @@ export class SessionModel {
       return;
     }
     if (generation !== this.#generation) return;
-    this.#view.update({ trouble: "" });
-    if (!this.#source.isFile && (this.#view.now.live || this.session.dissection !== null)) this.#followLive();
-    this.#view.notifyData();
+    this.view.update({ trouble: "" });
+    if (!this.source.isFile && (this.view.now.live || this.session.dissection !== null)) this.#followLive();
+    this.view.notifyData();
   }
 
   /** Load the events for the current filter. */
   async #loadEvents() {
-    const { table, as, filter } = this.#view.now;
+    const { table, as, filter } = this.view.now;
     if (table === null) return;
-    this.#loadedView = this.#view.now;
-    const tableEvents = new TableEvents(this.#source, { table, as, filter }, () => this.#view.notifyData());
+    this.#loadedView = this.view.now;
+    const tableEvents = new TableEvents(this.source, { table, as, filter }, () => this.view.notifyData());
     this.tableEvents = tableEvents;
     try {
       await tableEvents.load(this.seq);
@@ -179,34 +170,34 @@ export class SessionModel {
     } catch (error) {
       this.#showError(error);
     }
-    this.#view.notifyData();
+    this.view.notifyData();
   }
 
   /** Count what passes the filter, so that nothing in one list leads to another. */
   async #countMatches() {
-    const { table, as, filter, matches } = this.#view.now;
+    const { table, as, filter, matches } = this.view.now;
     if (filter === "") {
-      if (matches) this.#view.update({ matches: "" });
+      if (matches) this.view.update({ matches: "" });
       return;
     }
-    const { is_complete: isComplete, ...counts } = await this.#source.matches(table, as, filter);
-    if (differs(this.#view.now, { table, as, filter }, "table", "as", "filter")) return;
+    const { is_complete: isComplete, ...counts } = await this.source.matches(table, as, filter);
+    if (differs(this.view.now, { table, as, filter }, "table", "as", "filter")) return;
     const words = Object.entries(counts).map(([name, count]) => formatCount(count, name.slice(0, -1)));
-    this.#view.update({ matches: `${words.join(", ")}${isComplete ? "" : " or more"}` });
+    this.view.update({ matches: `${words.join(", ")}${isComplete ? "" : " or more"}` });
   }
 
   #followLive() {
-    const { table, as } = this.#view.now;
-    const address = (after) => this.#source.liveAddress(table, as, after);
+    const { table, as } = this.view.now;
+    const address = (after) => this.source.liveAddress(table, as, after);
     this.#eventStream = new EventStream(
       address,
       { table, after: this.timeline?.last ?? null },
       {
         events: (data) => this.#addEvents(data),
         growth: () => this.#renewTimelineLater(),
-        status: ({ live, trouble, ending }) => this.#view.update({ live, trouble: trouble ?? ending ?? "" }),
+        status: ({ live, trouble, ending }) => this.view.update({ live, trouble: trouble ?? ending ?? "" }),
         dissection: (news) => this.#followDissection(news),
-        held: () => this.#view.update({ held: this.#view.now.held + 1 }),
+        held: () => this.view.update({ held: this.view.now.held + 1 }),
         lost: (reason) => this.#showConnection(reason),
       },
     );
@@ -215,41 +206,41 @@ export class SessionModel {
   /** Show the session dissected again, with all of its tables new; or why it cannot be. */
   #followDissection({ dissection, problem }) {
     if (dissection !== this.session.dissection) location.reload();
-    else this.#view.update({ trouble: problem ?? "" });
+    else this.view.update({ trouble: problem ?? "" });
   }
 
   /** Show why no updates arrive; null when they do again. */
   #showConnection(reason) {
-    const { trouble } = this.#view.now;
-    if (reason !== null) this.#view.update({ trouble: reason });
-    else if (trouble !== "" && trouble === this.#connectionError) this.#view.update({ trouble: "" });
+    const { trouble } = this.view.now;
+    if (reason !== null) this.view.update({ trouble: reason });
+    else if (trouble !== "" && trouble === this.#connectionError) this.view.update({ trouble: "" });
     this.#connectionError = reason;
   }
 
   #addEvents({ table, events, picture }) {
-    const { as } = this.#view.now;
-    if (picture) this.#pictures.take(as, picture);
+    const { as } = this.view.now;
+    if (picture) this.pictures.take(as, picture);
     const known = this.tables.find((one) => one.table === table);
     if (known === undefined) this.#later("tables", FILTER_EVERY_MS, () => this.#renewTables());
     else if (events.length) known.last = Math.max(known.last, events.at(-1).seq);
-    if (table === this.#view.now.table && events.length) {
+    if (table === this.view.now.table && events.length) {
       this.timeline.append(events);
       this.tableEvents.append(events);
-      if (this.#view.now.filter) {
+      if (this.view.now.filter) {
         this.#later("filter", FILTER_EVERY_MS, () => this.tableEvents.paged.more("after"));
         this.#later("matches", MATCHES_EVERY_MS, () => this.#countMatches());
       }
       this.#renewTimelineLater();
     }
-    this.#view.notifyData();
+    this.view.notifyData();
   }
 
   async #renewTables() {
-    const { tables, players } = await this.#source.tables();
+    const { tables, players } = await this.source.tables();
     this.tables = tables;
     this.players = players;
-    if (this.#view.now.table === null) this.#view.update({ table: busiestTable(this.tables)?.table ?? null });
-    this.#view.notifyData();
+    if (this.view.now.table === null) this.view.update({ table: busiestTable(this.tables)?.table ?? null });
+    this.view.notifyData();
   }
 
   #renewTimelineLater() {
@@ -257,11 +248,11 @@ export class SessionModel {
   }
 
   async #renewTimeline() {
-    const { table, as } = this.#view.now;
+    const { table, as } = this.view.now;
     if (table === null || document.hidden) return;
     const generation = this.#generation;
     const begun = performance.now();
-    const data = await this.#source.timeline(table, as);
+    const data = await this.source.timeline(table, as);
     this.#timelineMs = performance.now() - begun;
     if (generation !== this.#generation) return;
     this.#showConnection(null);
@@ -273,7 +264,7 @@ export class SessionModel {
       this.timeline.last = known.last;
     }
     if (this.players.length === 0) await this.#renewTables();
-    this.#view.notifyData();
+    this.view.notifyData();
   }
 
   /** Run a task once after a delay, however often it is requested until then. */
@@ -291,8 +282,8 @@ export class SessionModel {
   }
 
   #showError(error) {
-    if (!error.isUnreachable) this.#view.update({ notice: error.message });
+    if (!error.isUnreachable) this.view.update({ notice: error.message });
     // It is over when the stream is open again.
-    else if (this.#view.now.trouble === "") this.#showConnection(error.message);
+    else if (this.view.now.trouble === "") this.#showConnection(error.message);
   }
 }

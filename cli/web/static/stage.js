@@ -3,15 +3,11 @@
 import { Drawing, shapeFor } from "./drawing.js";
 import { byId, element, write } from "./elements.js";
 import { PacedText, READABLE_MS } from "./paced_text.js";
-import { Refresher } from "./refresher.js";
+import { Part } from "./part.js";
 import { differs } from "./view_state.js";
 
 /** Shows the picture at the current position. When positions change quickly, some are skipped, but never the last. */
-export class Stage {
-  #view;
-  #model;
-  #pictures;
-  #announcer;
+export class Stage extends Part {
   #frame = byId("stage");
   #latest = new PacedText(byId("latest"), () => this.#readableMs());
   #drawing;
@@ -20,28 +16,14 @@ export class Stage {
   #picture = null;
   #refresher;
 
-  /**
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./session_model.js").SessionModel} model
-   * @param {import("./pictures.js").Pictures} pictures
-   * @param {import("./fragments.js").Fragments} fragments
-   * @param {import("./announcer.js").Announcer} announcer
-   */
-  constructor(view, model, pictures, fragments, announcer) {
-    this.#view = view;
-    this.#model = model;
-    this.#pictures = pictures;
-    this.#announcer = announcer;
-    this.#drawing = new Drawing(byId("board"), fragments);
-    this.#refresher = new Refresher({
-      keyOf: () => this.#key(),
-      ask: (key) => this.#ask(key),
-      failed: (error) => view.update({ notice: error.message }),
-    });
+  constructor(context) {
+    super(context);
+    this.#drawing = new Drawing(byId("board"), this.fragments);
+    this.#refresher = this.refresher({ keyOf: () => this.#key(), ask: (key) => this.#ask(key) });
     new ResizeObserver(() => this.#fit()).observe(this.#frame);
     matchMedia("(orientation: portrait)").addEventListener("change", () => this.#fit());
     this.#fit();
-    view.listen((now, before) => {
+    this.view.listen((now, before) => {
       if (differs(now, before, "session", "table", "as", "at", "data")) this.#show();
       else if (this.#key() === null) this.#empty();
       else if (differs(now, before, "projector") && this.#picture) this.#tell();
@@ -50,21 +32,21 @@ export class Stage {
   }
 
   #show() {
-    if (this.#view.now.table === null) this.#empty();
+    if (this.view.now.table === null) this.#empty();
     else if (this.#key() !== null) this.#refresher.refresh();
   }
 
   #key() {
-    const { session, table, as } = this.#view.now;
-    if (table === null || this.#model.timeline === null) return null;
-    return JSON.stringify([session, table, as, this.#model.seq]);
+    const { session, table, as } = this.view.now;
+    if (table === null || this.model.timeline === null) return null;
+    return JSON.stringify([session, table, as, this.model.seq]);
   }
 
   async #ask(key) {
     const [session, table, as, at] = JSON.parse(key);
-    const picture = await this.#pictures.at({ table, as, at });
+    const picture = await this.pictures.at({ table, as, at });
     // A late picture of another table or viewer is dropped.
-    if (!differs(this.#view.now, { session, table, as }, "session", "table", "as")) this.#draw(picture);
+    if (!differs(this.view.now, { session, table, as }, "session", "table", "as")) this.#draw(picture);
   }
 
   #draw(picture) {
@@ -74,26 +56,26 @@ export class Stage {
     byId("board-words").replaceChildren(...picture.words.map((words) => element("li", {}, words)));
     write(byId("moment"), picture.title);
     this.#tell();
-    this.#announcer.say(picture.latest);
+    this.announcer.say(picture.latest);
   }
 
   /** Show the latest sentence; on a projector, how the game ended rather than who leaves after it. */
   #tell() {
     const { latest, closing } = this.#picture;
-    this.#latest.show((this.#view.now.projector && closing) || latest);
+    this.#latest.show((this.view.now.projector && closing) || latest);
   }
 
   /** Show why there is no table. */
   #empty() {
-    const { trouble, notice } = this.#view.now;
+    const { trouble, notice } = this.view.now;
     this.#frame.classList.add("is-empty");
-    write(byId("nothing"), trouble || (this.#model.session === null ? notice : "") || "no game yet");
-    this.#latest.show(this.#model.session === null ? "…" : "nothing has happened yet");
+    write(byId("nothing"), trouble || (this.model.session === null ? notice : "") || "no game yet");
+    this.#latest.show(this.model.session === null ? "…" : "nothing has happened yet");
   }
 
   /** Return how long a sentence is shown: on a projector, long enough to be read, unless one moves by hand. */
   #readableMs() {
-    const { projector, playing, live, at } = this.#view.now;
+    const { projector, playing, live, at } = this.view.now;
     return projector && (playing || (live && at === null)) ? READABLE_MS : 0;
   }
 

@@ -3,12 +3,8 @@
 import { byId, write } from "./elements.js";
 import { formatSpeed } from "./playback_speed.js";
 
-/**
- * @param {import("./view_state.js").ViewState} view
- * @param {import("./session_model.js").SessionModel} model
- * @param {import("./announcer.js").Announcer} announcer
- */
-export function initStatusLine(view, model, announcer) {
+/** @param {import("./part.js").Context} context */
+export function initStatusLine({ view, model, announcer }) {
   view.listen((now, before) => {
     const follows = now.at === null && now.live;
     const isAtEnd = model.timeline !== null && model.seq >= model.timeline.last;

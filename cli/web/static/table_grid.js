@@ -3,6 +3,7 @@
 import { Drawing } from "./drawing.js";
 import { byId, element, svgElement } from "./elements.js";
 import { PacedText } from "./paced_text.js";
+import { Part } from "./part.js";
 import { TimelineData } from "./timeline_data.js";
 import { differs } from "./view_state.js";
 import { Wall } from "./wall.js";
@@ -11,13 +12,7 @@ import { Wall } from "./wall.js";
 const LOOK_EVERY_MS = 1000;
 
 /** Shows all tables at the current time. */
-export class TableGrid {
-  #source;
-  #view;
-  #model;
-  #navigation;
-  #pictures;
-  #fragments;
+export class TableGrid extends Part {
   #grid = byId("several");
   #wall = new Wall(this.#grid, () => this.#show());
   #small = new Map();
@@ -26,21 +21,16 @@ export class TableGrid {
   #isAsking = false;
   #isStale = false;
 
-  constructor({ source, view, model, navigation, pictures }, fragments) {
-    this.#source = source;
-    this.#view = view;
-    this.#model = model;
-    this.#navigation = navigation;
-    this.#pictures = pictures;
-    this.#fragments = fragments;
-    view.listen((now, before) => {
+  constructor(context) {
+    super(context);
+    this.view.listen((now, before) => {
       if (differs(now, before, "several", "session", "as", "at", "data", "live")) this.#show();
     });
     document.addEventListener("visibilitychange", () => this.#show());
   }
 
   #show() {
-    const { several, live, at } = this.#view.now;
+    const { several, live, at } = this.view.now;
     this.#grid.hidden = !several;
     if (several) this.#wall.fit();
     byId("stage").hidden = several;
@@ -52,8 +42,8 @@ export class TableGrid {
 
   async #refreshTables() {
     try {
-      const { tables } = await this.#source.tables();
-      this.#model.tables = tables;
+      const { tables } = await this.source.tables();
+      this.model.tables = tables;
     } catch {
       // The status line shows the lost connection; the next look tries again.
     }
@@ -68,12 +58,12 @@ export class TableGrid {
     try {
       while (this.#isStale) {
         this.#isStale = false;
-        const { tables } = this.#model;
+        const { tables } = this.model;
         this.#arrange(tables);
         for (const table of tables) await this.#drawOne(table);
       }
     } catch (error) {
-      this.#view.update({ notice: error.message });
+      this.view.update({ notice: error.message });
     } finally {
       this.#isAsking = false;
     }
@@ -88,26 +78,26 @@ export class TableGrid {
       const sentence = element("span", { class: "tile-latest" });
       const button = element(
         "button",
-        { type: "button", class: "tile", onclick: () => this.#navigation.switchTable(table) },
+        { type: "button", class: "tile", onclick: () => this.navigation.switchTable(table) },
         element("span", { class: "tile-title" }, `${title} ${server}`),
         element("span", { class: "tile-board" }, svg),
         sentence,
       );
-      this.#small.set(table, { drawing: new Drawing(svg, this.#fragments), text: new PacedText(sentence), shown: null });
+      this.#small.set(table, { drawing: new Drawing(svg, this.fragments), text: new PacedText(sentence), shown: null });
       return button;
     });
     this.#grid.replaceChildren(...buttons.map((button) => element("div", {}, button)));
     this.#wall.fit();
-    buttons[Math.max(numbers.indexOf(this.#view.now.table), 0)]?.focus();
+    buttons[Math.max(numbers.indexOf(this.view.now.table), 0)]?.focus();
   }
 
   async #drawOne({ table, first, last }) {
-    const { as } = this.#view.now;
+    const { as } = this.view.now;
     const at = Math.max(first, Math.min(await this.#seqOf(table, last), last));
     const small = this.#small.get(table);
     const shown = JSON.stringify([as, at, this.#wall.shape]);
     if (small === undefined || small.shown === shown) return;
-    const picture = await this.#pictures.at({ table, as, at });
+    const picture = await this.pictures.at({ table, as, at });
     small.shown = shown;
     small.drawing.show(picture, this.#wall.shape);
     small.text.show(picture.latest);
@@ -115,13 +105,13 @@ export class TableGrid {
 
   /** Return the last event of a table at the current time. */
   async #seqOf(table, last) {
-    const { at, as, session, table: chosen } = this.#view.now;
-    const { timeline, seq } = this.#model;
+    const { at, as, session, table: chosen } = this.view.now;
+    const { timeline, seq } = this.model;
     if (at === null || timeline === null) return last;
     if (table === chosen) return seq;
     const key = JSON.stringify([session, table, as]);
     if (!this.#timelines.has(key))
-      this.#timelines.set(key, new TimelineData(await this.#source.timeline(table, as)));
+      this.#timelines.set(key, new TimelineData(await this.source.timeline(table, as)));
     return this.#timelines.get(key).seqAt(timeline.secondsAt(seq));
   }
 }

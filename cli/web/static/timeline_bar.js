@@ -2,30 +2,25 @@
 
 import { byId, element, printable, svgElement, write } from "./elements.js";
 import { formatClock, formatCount } from "./format.js";
+import { Part } from "./part.js";
 
 /** Number of positions; marks at the same position are merged. */
 const PLACES = 400;
 
 /** Shows the timeline of the table and the current position. */
-export class TimelineBar {
-  #model;
+export class TimelineBar extends Part {
   #range = byId("range");
   /** A key of the marks drawn last. */
   #drawn = "";
 
-  /**
-   * @param {import("./view_state.js").ViewState} view
-   * @param {import("./session_model.js").SessionModel} model
-   * @param {import("./navigation.js").Navigation} navigation
-   */
-  constructor(view, model, navigation) {
-    this.#model = model;
-    this.#range.addEventListener("input", () => navigation.moveTo(Number(this.#range.value)));
-    view.listen(() => this.#show());
+  constructor(context) {
+    super(context);
+    this.#range.addEventListener("input", () => this.navigation.moveTo(Number(this.#range.value)));
+    this.view.listen(() => this.#show());
   }
 
   #show() {
-    const { timeline, seq, event } = this.#model;
+    const { timeline, seq, event } = this.model;
     byId("timeline").classList.toggle("is-empty", timeline === null || timeline.last <= timeline.first);
     if (timeline === null) return;
     const range = this.#range;
@@ -35,7 +30,7 @@ export class TimelineBar {
     if (range.value !== String(seq)) range.value = seq;
     const share = timeline.last > begin ? (seq - begin) / (timeline.last - begin) : 1;
     byId("timeline").style.setProperty("--share", share.toFixed(5));
-    const [place, inFull] = positionWords(seq, this.#model);
+    const [place, inFull] = positionWords(seq, this.model);
     const clock = formatClock(event?.seq === seq ? event.time : timeline.secondsAt(seq));
     range.setAttribute("aria-valuetext", printable([inFull, clock, event?.sentence].filter(Boolean).join(", ")));
     write(byId("place"), place);
