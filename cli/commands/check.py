@@ -183,7 +183,18 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
                 is_named = True
                 show_line(Styled(name, bold=True))
                 show_line()
-            for line in _block(evidence, diagnostic):
+            columns = terminal_columns()
+            room = MAX_CELLS
+            if columns is not None:
+                # A wrapped line would separate the carets from their bytes.
+                digits = len(str(ranges_to_read(diagnostic.offset, diagnostic.length)[-1][1]))
+                room = max(_NARROWEST, min(MAX_CELLS, columns - max(GUTTER, digits) - len(" | ") - len("……")))
+            head, place = _head(evidence, diagnostic)
+            lines = evidence.excerpt(diagnostic, room)
+            numbered = not evidence.is_in_datagram(diagnostic)
+            for line in diagnostic_block(
+                head, place, lines, numbered, _remarks(evidence, diagnostic), columns
+            ):
                 show_line(*line)
             show_line()
         found.show_if_none(session.timeline)
@@ -196,19 +207,6 @@ def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
     if found.gravest is not None and not is_several(sessions):
         session = shlex.quote(sessions[0])
         print_error_line(f"For the message in full: kiebitz show {session} '#{found.gravest[1]}'")
-
-
-def _block(evidence: Evidence, diagnostic: StoredDiagnostic) -> Iterator[Shown]:
-    columns = terminal_columns()
-    room = MAX_CELLS
-    if columns is not None:
-        # A wrapped line would separate the carets from their bytes.
-        digits = len(str(ranges_to_read(diagnostic.offset, diagnostic.length)[-1][1]))
-        room = max(_NARROWEST, min(MAX_CELLS, columns - max(GUTTER, digits) - len(" | ") - len("……")))
-    head, place = _head(evidence, diagnostic)
-    lines = evidence.excerpt(diagnostic, room)
-    numbered = not evidence.is_in_datagram(diagnostic)
-    return diagnostic_block(head, place, lines, numbered, _remarks(evidence, diagnostic), columns)
 
 
 def _head(evidence: Evidence, diagnostic: StoredDiagnostic) -> tuple[Shown, str]:

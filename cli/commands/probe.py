@@ -258,7 +258,9 @@ def _select_cases(
     known = generate_cases(dissector, role)
     for pattern in only:
         if not select_cases(known, [pattern]):
-            near = _near(pattern, known)
+            from difflib import get_close_matches
+
+            near = get_close_matches(pattern, [case.name for case in known], n=3)
             hint = did_you_mean(*near) if near else "--list shows all cases"
             raise click.UsageError(f"no case of {dissector.protocol} matches {pattern}; {hint}")
     cases = select_cases(known, only)
@@ -270,9 +272,3 @@ def _select_cases(
         if not cases:
             raise click.UsageError(f"no case in {database} was {_VERDICTS[last_verdict]} in the last run")
     return cases
-
-
-def _near(pattern: str, cases: Sequence[Case]) -> list[str]:
-    from difflib import get_close_matches
-
-    return get_close_matches(pattern, [case.name for case in cases], n=3)

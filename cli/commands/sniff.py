@@ -171,7 +171,13 @@ def _sniff_pipe(asked: _Asked) -> None:
 
     end = StopCondition(asked.duration, _DRAIN_S)
     with CapturePipe(standard_input()) as pipe:
-        _await_capture(pipe, end)
+        from kiebitz.proxy.capture.files import CaptureError
+
+        while not pipe.has_begun(_LOOK_EVERY_S):
+            if end.has_come:
+                raise CaptureError(
+                    f"no capture received from {pipe.name}: tcpdump only sends each packet at once with -U"
+                )
         # The session starts with the first packet.
         recorder = asked.begin(_PIPE)
         print_error_line(f"reading a capture from {pipe.name}")
@@ -188,17 +194,6 @@ def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> N
         recording = _record(sniffer, recorder, asked, StopCondition(asked.duration))
     print_error_line(f"{recording.packets} packets, {summary(recorder)}")
     print_losses(interface, recording.losses)
-
-
-def _await_capture(pipe: CapturePipe, ending: StopCondition) -> None:
-    """Wait for the start of the capture, to create no empty session. Raises CaptureError."""
-    from kiebitz.proxy.capture.files import CaptureError
-
-    while not pipe.has_begun(_LOOK_EVERY_S):
-        if ending.has_come:
-            raise CaptureError(
-                f"no capture received from {pipe.name}: tcpdump only sends each packet at once with -U"
-            )
 
 
 def _record(

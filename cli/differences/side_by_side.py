@@ -59,7 +59,17 @@ def two_tables(console: Console, a: Drawn, b: Drawn) -> Iterator[Text]:
     """Yield the lines of both tables, to the width of the console."""
     each = (console.width - _GAP) // 2
     if each >= NARROWEST:
-        yield from _beside(console, a, b, each)
+        pairs = _pairs(_lines(console, a.picture, each), _lines(console, b.picture, each))
+        column = max((pair.a.shown.cell_len for pair in pairs if pair.a is not None), default=0)
+        above = [[*_wrapped(console, one.above, each)] for one in (a, b)]
+        below = [[*_wrapped(console, one.below, each)] for one in (a, b)]
+        column = max([column, *(line.cell_len for lines in (above[0], below[0]) for line in lines)])
+        for left, right in zip_longest(*above, fillvalue=Text()):
+            yield _side_by_side(left, right, column, is_marked=False)
+        for pair in pairs:
+            yield _side_by_side(*_standing_out(pair), column, pair.differs)
+        for left, right in zip_longest(*below, fillvalue=Text()):
+            yield _side_by_side(left, right, column, is_marked=False)
     else:
         yield from _below(console, a, b, console.width - len(_MARGIN))
 
@@ -69,20 +79,6 @@ def one_table(console: Console, table: Drawn) -> Iterator[Text]:
     yield from _wrapped(console, table.above, console.width)
     yield from _rendered(console, table.picture, console.width)
     yield from _wrapped(console, table.below, console.width)
-
-
-def _beside(console: Console, a: Drawn, b: Drawn, width: int) -> Iterator[Text]:
-    pairs = _pairs(_lines(console, a.picture, width), _lines(console, b.picture, width))
-    column = max((pair.a.shown.cell_len for pair in pairs if pair.a is not None), default=0)
-    above = [[*_wrapped(console, one.above, width)] for one in (a, b)]
-    below = [[*_wrapped(console, one.below, width)] for one in (a, b)]
-    column = max([column, *(line.cell_len for lines in (above[0], below[0]) for line in lines)])
-    for left, right in zip_longest(*above, fillvalue=Text()):
-        yield _side_by_side(left, right, column, is_marked=False)
-    for pair in pairs:
-        yield _side_by_side(*_standing_out(pair), column, pair.differs)
-    for left, right in zip_longest(*below, fillvalue=Text()):
-        yield _side_by_side(left, right, column, is_marked=False)
 
 
 def _side_by_side(left: Text, right: Text, column: int, is_marked: bool) -> Text:

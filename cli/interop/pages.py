@@ -81,7 +81,14 @@ class _Pages:
         for role, names in (("server", self._results.servers), ("client", self._results.clients)):
             for name in names:
                 self._write(f"programs/{role}-{name}.html", f"{role} {name}", self._program(role, name))
-                self._badge(role, name)
+                cells = [cell for cell in self._results.cells if getattr(cell, role) == name]
+                done = sum(cell.is_completed for cell in cells)
+                outcomes = [cell.outcome for cell in cells]
+                worst = next((word for word in OUTCOMES if word in outcomes), OUTCOMES[-1])
+                with new_file(self._folder, f"badges/{role}-{name}.svg") as file:
+                    file.write(
+                        _badge_svg(f"{role} {name}", f"{done}/{len(cells)}", _BADGE_COLOURS[worst]).encode()
+                    )
 
     def _write(self, path: str, title: str, body: Iterable[str]) -> None:
         head = page_head(title, "kiebitz.cli.interop", "interop.css", "; img-src 'self'")
@@ -245,14 +252,6 @@ class _Pages:
                 where = "" if clause is None else f" ({escaped(clause)})"
                 yield f"<li>{escaped(text)}{where}: {escaped(', '.join(names))}</li>\n"
             yield "</ul>\n"
-
-    def _badge(self, role: str, name: str) -> None:
-        cells = [cell for cell in self._results.cells if getattr(cell, role) == name]
-        done = sum(cell.is_completed for cell in cells)
-        outcomes = [cell.outcome for cell in cells]
-        worst = next((word for word in OUTCOMES if word in outcomes), OUTCOMES[-1])
-        with new_file(self._folder, f"badges/{role}-{name}.svg") as file:
-            file.write(_badge_svg(f"{role} {name}", f"{done}/{len(cells)}", _BADGE_COLOURS[worst]).encode())
 
 
 def _clients(attempt: Attempt) -> Iterator[str]:

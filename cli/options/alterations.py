@@ -209,7 +209,8 @@ class _Splices:
         """Add the splice of one edit. Raises AssignmentError and NoSuchMessageError."""
         row = message_numbered(self._timeline, wish.number)
         if wish.verb == "insert":
-            direction, data = self._new(row, wish)
+            directions = (row.direction, OPPOSITE[row.direction])
+            direction, data = encode_new(_dissector(row), wish.name, directions, wish.assignments)
             behind = row if direction == row.direction else self._under_way(row, direction)
             splice = self._splice(behind)
             added = (*splice.added, (direction, data))
@@ -239,11 +240,6 @@ class _Splices:
         stretches = self._bytes.between(row.stream.id, row.direction, row.offset, row.offset + row.length)
         frame = b"".join(stretch.data for stretch in stretches if stretch.data is not None)
         return edit_message(_dissector(row), frame, row.direction, wish.assignments)
-
-    def _new(self, row: Message, wish: Wish) -> tuple[Direction, bytes]:
-        """Return the direction and bytes of a message to insert on the stream of `row`."""
-        directions = (row.direction, OPPOSITE[row.direction])
-        return encode_new(_dissector(row), wish.name, directions, wish.assignments)
 
     def _under_way(self, row: Message, direction: Direction) -> Message:
         """Return the message after which one in the other direction can be inserted.

@@ -21,7 +21,6 @@ from kiebitz.proxy.relay.modes import Mode, Reverse, Transparent
 from kiebitz.services.decode_as import TRANSPORTS
 
 if TYPE_CHECKING:
-    from kiebitz.services.alteration.impairment import Impairment
     from kiebitz.services.alteration.rules import Rule
 
 
@@ -182,7 +181,15 @@ def read_rules(altering: Altering, modes: Sequence[Mode]) -> list[Rule]:
             rule = Impair(text=option_text("--impair", how), impairment=parse_impairment(how))
         except ImpairmentError as error:
             raise RuleError(f"--impair: {error}") from error
-        _check_transports(rule.impairment, modes)
+        transports = {mode.transport if isinstance(mode, Reverse) else None for mode in modes}
+        if transports in ({"udp"}, {"tcp"}):
+            (transport,) = transports
+            names = rule.impairment.only_for(str(transport))
+            if names:
+                other = "TCP" if transport == "udp" else "UDP"
+                raise click.UsageError(
+                    f"--impair: {names[0]} applies to {other}, not to {str(transport).upper()}"
+                )
         return rule
 
     readers: Mapping[str, Callable[[Any], Rule]] = {
@@ -198,19 +205,6 @@ def read_rules(altering: Altering, modes: Sequence[Mode]) -> list[Rule]:
     waiting: dict[str, Iterator[Any]] = {name: iter(getattr(altering, name)) for name in _NAMES}
     order = click.get_current_context().meta[_ORDER]
     return [readers[name](next(waiting[name])) for name in order if name in readers]
-
-
-def _check_transports(how: Impairment, modes: Sequence[Mode]) -> None:
-    """Raise click.UsageError if an impairment cannot apply to any of the modes."""
-    transports = {mode.transport if isinstance(mode, Reverse) else None for mode in modes}
-    if transports in ({"udp"}, {"tcp"}):
-        (transport,) = transports
-        names = how.only_for(str(transport))
-        if names:
-            other = "TCP" if transport == "udp" else "UDP"
-            raise click.UsageError(
-                f"--impair: {names[0]} applies to {other}, not to {str(transport).upper()}"
-            )
 
 
 _HIGHEST = 65_535

@@ -82,7 +82,7 @@ def show_annotations(results: Sequence[Result]) -> None:
     for result in results:
         level = _LEVELS.get(result.verdict)
         if level is not None:
-            title = _property(f"{result.verdict} {result.case}")
+            title = _data(f"{result.verdict} {result.case}").replace(":", "%3A").replace(",", "%2C")
             text = _data(f"{result.sentence}: {result.why}\n{specification(result)}\n{result.command}")
             show_line(f"::{level} title={title}::{text}")
 
@@ -113,10 +113,6 @@ def append_summary(title: str, results: Sequence[Result]) -> None:
 def _data(text: str) -> str:
     shown = "\n".join(map(printable, text.split("\n")))
     return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _cell(text: str) -> str:

@@ -28,7 +28,6 @@ from kiebitz.services.probing.results import (
     IN_FULL,
     NOT_TRIED,
     WORDS,
-    ReportedMessage,
     Result,
     by_verdict,
     expectation_in_words,
@@ -120,7 +119,12 @@ class _Page:
         yield "</header>\n<main>\n"
         yield from self._sums()
         for word in IN_FULL:
-            yield from self._single_cases(word)
+            found = self._results_with(word)
+            if found:
+                yield _heading(word, len(found))
+                for result in found:
+                    yield from self._case(result, result.is_failed and len(found) <= _MAX_OPEN)
+                yield "</section>\n"
         for word in WORDS:
             if word not in IN_FULL and word != NOT_TRIED:
                 yield from self._grouped_cases(word)
@@ -157,14 +161,6 @@ class _Page:
 
     def _results_with(self, word: str) -> list[Result]:
         return [result for result in self._results if result.verdict == word]
-
-    def _single_cases(self, word: str) -> Iterator[str]:
-        found = self._results_with(word)
-        if found:
-            yield _heading(word, len(found))
-            for result in found:
-                yield from self._case(result, result.is_failed and len(found) <= _MAX_OPEN)
-            yield "</section>\n"
 
     def _grouped_cases(self, word: str) -> Iterator[str]:
         found = self._results_with(word)
@@ -224,7 +220,9 @@ class _Page:
             yield self._message("sent", "", render_bytes(result.unread, "no message was read in it"), "")
         for message in result.messages:
             direction = "sent" if message.direction == ours else "got"
-            yield self._message(direction, f" {message.time:.3f} s", message.drawn, _in_a_line(message))
+            fields = shortened(field_words(message.fields), _MAX_FIELDS_LENGTH)
+            words = f"#{message.id} {message.name} {fields}".rstrip()
+            yield self._message(direction, f" {message.time:.3f} s", message.drawn, words)
         yield "</div>\n"
         if result.left_out:
             yield f"<p>… and {result.left_out:,} more</p>\n"
@@ -250,9 +248,3 @@ class _Page:
 
 def _heading(word: str, count: int) -> str:
     return f'<section id="{key_of(word)}">\n<h2 class="{key_of(word)}">{count:,} {word}</h2>\n'
-
-
-def _in_a_line(message: ReportedMessage) -> str:
-    return (
-        f"#{message.id} {message.name} {shortened(field_words(message.fields), _MAX_FIELDS_LENGTH)}".rstrip()
-    )

@@ -184,7 +184,12 @@ class FollowedSession:
             if version == self._version:
                 return False
             self.session.reread()
-            self._meet()
+            people = self.timeline.connection.execute(
+                "SELECT (SELECT coalesce(max(id), 0) FROM streams), (SELECT coalesce(max(id), 0) FROM games)"
+            ).fetchone()
+            if people != self._people:
+                self._people = people
+                self.spectator_view.update_timeline(self.timeline)
         except (sqlite3.Error, StopIteration) as error:
             self.fails(error)
             return False
@@ -206,15 +211,6 @@ class FollowedSession:
     def _end(self, sentence: str) -> None:
         self.ending = sentence
         self.is_live = False
-
-    def _meet(self) -> None:
-        """Load new players and tables."""
-        people = self.timeline.connection.execute(
-            "SELECT (SELECT coalesce(max(id), 0) FROM streams), (SELECT coalesce(max(id), 0) FROM games)"
-        ).fetchone()
-        if people != self._people:
-            self._people = people
-            self.spectator_view.update_timeline(self.timeline)
 
     def _settle(self) -> None:
         """Prepare to read the current database."""

@@ -67,7 +67,9 @@ Line = Sequence[Part]
 
 def show_line(*parts: Part) -> None:
     """Print one line to stdout."""
-    click.echo(_coloured(parts), color=_colour())
+    click.echo(
+        "".join(map(_part, parts)), color=False if os.environ.get(_NO_COLOUR) else colour_is_forced() or None
+    )
 
 
 def show_lines(lines: Iterable[Line]) -> None:
@@ -194,15 +196,6 @@ def letters_of_output() -> str:
 
 
 # The streams themselves.
-
-
-def _colour() -> bool | None:
-    """Return click's colour setting; None for automatic."""
-    return False if os.environ.get(_NO_COLOUR) else colour_is_forced() or None
-
-
-def _coloured(line: Line) -> str:
-    return "".join(map(_part, line))
 
 
 def _part(part: Part) -> str:

@@ -349,7 +349,14 @@ class Navigator:
             self._reset()
             return True
         if has_come:
-            self._grow()
+            timeline = self.followed.timeline
+            self.tables = self.followed.tables()
+            if self.table is None and self.tables:
+                self._choose(self.tables[0])
+            for course in self._courses.values():
+                course.grow(timeline)
+            self.streams.grow()
+            self.search(_SEARCH_S)
         return has_come
 
     def replace(self, timeline: Timeline, path: str) -> None:
@@ -372,16 +379,6 @@ class Navigator:
     def is_searching(self) -> bool:
         """True if the lists are still being searched."""
         return self._is_searching
-
-    def _grow(self) -> None:
-        timeline = self.followed.timeline
-        self.tables = self.followed.tables()
-        if self.table is None and self.tables:
-            self._choose(self.tables[0])
-        for course in self._courses.values():
-            course.grow(timeline)
-        self.streams.grow()
-        self.search(_SEARCH_S)
 
     def search(self, seconds: float) -> None:
         """Continue the searches of the lists for about `seconds`."""

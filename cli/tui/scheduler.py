@@ -125,7 +125,11 @@ class Scheduler:
             self._has_come |= self._viewer.tick()
             now = time.monotonic()
             if not self._has_come:
-                self._show_changed_status()
+                followed = self._viewer.followed
+                status = followed.trouble, followed.ending, self._viewer.is_searching
+                if status != self._status:
+                    self._status = status
+                    self._sight.show_status()
             elif now - self._shown_s >= _MIN_UPDATE_S:
                 self._has_come = False
                 self._shown_s = now
@@ -137,13 +141,6 @@ class Scheduler:
         if self._said is not None and self._said.is_orphaned:
             # The shell reads from the terminal again, and would take every other key.
             self._app.exit(FAILED)
-
-    def _show_changed_status(self) -> None:
-        followed = self._viewer.followed
-        status = followed.trouble, followed.ending, self._viewer.is_searching
-        if status != self._status:
-            self._status = status
-            self._sight.show_status()
 
     async def _search(self) -> None:
         """Search in short steps, so that keys are handled in between."""

@@ -118,7 +118,11 @@ def status_line(viewer: Navigator, where: str | None, width: int) -> Text:
     if lines[0].cell_len > width or "\n" in notice:
         # Wrap instead of cutting a sentence.
         parts = ("  ".join(facts), *notice.split("\n"))
-        lines = [line for part in parts for line in _wrapped(part, width)]
+        lines = [
+            line
+            for part in parts
+            for line in (Text(part, "reverse").lines(Console(width=width), width) if part else [])
+        ]
     for line in lines:
         line.pad_right(max(width - line.cell_len, 0))
     return LINE_BREAK.join(lines[: _MAX_ROWS + notice.count("\n")])
@@ -162,7 +166,3 @@ def pane_title(panes: Sequence[str], chosen: str, where: str, width: int) -> Tex
         title = names[panes.index(chosen)]
     title.no_wrap = True
     return title
-
-
-def _wrapped(text: str, width: int) -> list[Text]:
-    return Text(text, "reverse").lines(Console(width=width), width) if text else []

@@ -276,7 +276,9 @@ class EventStream:
             except (sqlite3.Error, StorageError) as error:
                 followed.fails(error)
             self._note_status(followed)
-            self._note_held()
+            if self.held_control.changes != self._told_changes:
+                self._told_changes = self.held_control.changes
+                self._wake()
         if self._is_held:
             self._look(reader, is_last=True)
         reader.close()
@@ -299,11 +301,6 @@ class EventStream:
         # The loop may have ended.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._looked.set)
-
-    def _note_held(self) -> None:
-        if self.held_control.changes != self._told_changes:
-            self._told_changes = self.held_control.changes
-            self._wake()
 
     def _place(self) -> tuple[str, int] | None:
         """Return path and id of a live session."""

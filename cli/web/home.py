@@ -164,7 +164,9 @@ class HomePage:
         finally:
             self._subscribers -= 1
             if not self._subscribers:
-                self._follow_none()
+                for task in self._followers.values():
+                    task.cancel()
+                self._followers.clear()
 
     def end(self) -> None:
         """End all subscriptions."""
@@ -174,11 +176,6 @@ class HomePage:
     def _publish(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-
-    def _follow_none(self) -> None:
-        for task in self._followers.values():
-            task.cancel()
-        self._followers.clear()
 
     def _follow_all(self) -> None:
         for served in self._sessions():

@@ -81,7 +81,10 @@ def read_traffic(
         collected = _Collected(frozenset(ports), MAX_BYTES // len(captures))
         path, number = split_number(name)
         if is_database(path):
-            _read_database(path, number, collected)
+            connection, _ = load(path)
+            with closing(connection):
+                timeline, _ = session_of(connection, path, number)
+                collected.take(RecordedItems(timeline).items())
         else:
             traffic.losses += ((name, loss) for loss in _read_capture(path, collected, progress(name)))
         traffic.is_cut |= collected.is_full
@@ -193,13 +196,6 @@ class _Collected:
                     msgspec.structs.replace(piece, direction=OPPOSITE[piece.direction]) for piece in pieces
                 ]
             yield Conversation(client, server, stream.transport, pieces, capture)
-
-
-def _read_database(path: str, number: int | None, collected: _Collected) -> None:
-    connection, _ = load(path)
-    with closing(connection):
-        timeline, _ = session_of(connection, path, number)
-        collected.take(RecordedItems(timeline).items())
 
 
 def _read_capture(

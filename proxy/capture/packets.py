@@ -371,14 +371,10 @@ def _read_segment(addresses: bytes, payload: bytes, length: int) -> Segment:
     flow = addresses + payload[:4]
     reset_text = ""
     if offset_and_flags & RST:
-        reset_text, content, missing = _reset_text(content, missing), b"", 0
+        text = content.rstrip(b"\0\r\n ").decode("utf-8", "replace")
+        is_cut = missing or len(text) > _MAX_RESET_TEXT
+        reset_text, content, missing = f"{text[:_MAX_RESET_TEXT]}…" if is_cut else text, b"", 0
     return Segment(flow, content, missing, seq, ack, offset_and_flags & 0xFF, window, scale, reset_text)
-
-
-def _reset_text(content: bytes, missing: int) -> str:
-    """Return the text of a RST, of which `missing` bytes were not captured, with an ellipsis if it is cut."""
-    text = content.rstrip(b"\0\r\n ").decode("utf-8", "replace")
-    return f"{text[:_MAX_RESET_TEXT]}…" if missing or len(text) > _MAX_RESET_TEXT else text
 
 
 def _window_scale(options: bytes) -> int | None:

@@ -184,7 +184,8 @@ class TcpFlows:
             if now_ns - since_ns < ACKED_NS:
                 break
             del self._acked[side]
-            self._give_up_acked(side, acked, ts_ns, items)
+            side.assembly.give_up_to(acked, ts_ns, side.connection.held)
+            self._settle(side.connection, ts_ns, items)
         while self._waiting:
             connection, since_ns = next(iter(self._waiting.items()))
             if now_ns - since_ns < SILENCE_NS:
@@ -362,11 +363,6 @@ class TcpFlows:
         """Give up bytes that the peer has received and now answers: the gap must precede the answer."""
         self._acked.pop(side, None)
         side.assembly.give_up_acked(ts_ns, side.connection.held)
-        self._settle(side.connection, ts_ns, items)
-
-    def _give_up_acked(self, side: Side, acked: int, ts_ns: int, items: list[Item]) -> None:
-        """Give up the holes of a side that its peer acknowledged up to a position some time ago."""
-        side.assembly.give_up_to(acked, ts_ns, side.connection.held)
         self._settle(side.connection, ts_ns, items)
 
     def _stop_waiting(self, connection: Connection, since_ns: int, ts_ns: int, items: list[Item]) -> None:

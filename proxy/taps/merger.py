@@ -190,7 +190,13 @@ class Merger:
                 self._skip_lost(run)
         items: list[Item] = []
         waiting = self._waiting
-        slowest = self._slowest_runs(now_ns)
+        # The two that are furthest behind, of those that may send more.
+        behind = (
+            (run.until_ns, run.order)
+            for run in self._in_order
+            if not run.is_over and now_ns - run.heard_ns <= WAIT_NS
+        )
+        slowest = nsmallest(2, behind)
         while waiting and (
             waiting[0].key <= next((until for until, order in slowest if order != waiting[0].order), now_ns)
             or waiting[0].key + WAIT_NS <= now_ns
@@ -201,18 +207,6 @@ class Merger:
             self._waiting_bytes -= _size(queued.record)
             self._emit(self._in_order[queued.order], queued, items)
         return items
-
-    def _slowest_runs(self, now_ns: int) -> list[tuple[int, int]]:
-        """Return up to when the two runs that are furthest behind have sent everything, each with its order.
-
-        Only runs that may send more count. An item waits for the first of them that is not its own.
-        """
-        behind = (
-            (run.until_ns, run.order)
-            for run in self._in_order
-            if not run.is_over and now_ns - run.heard_ns <= WAIT_NS
-        )
-        return nsmallest(2, behind)
 
     def flush(self) -> list[Item]:
         """Return all remaining items and the ends of all streams, without waiting."""

@@ -117,7 +117,10 @@ class Publisher:
             if isinstance(answer, BaseException):
                 raise answer
             left.popleft()
-            self._report_reached()
+            if self._lost_since is not None:
+                self._on_notice(f"kiebitz: {self._url} is reachable again, and the backlog is published")
+            self._lost_since = None
+            self._wait_s = _FIRST_WAIT_S
 
     async def _send_time(self, jetstream: JetStreamContext, batch: Batch) -> None:
         """Let readers measure this machine's clock, and create the stream if needed."""
@@ -129,12 +132,6 @@ class Publisher:
                 await jetstream.publish(f"{self._url.subject}.{self._name}", encode(empty))
             except NoStreamResponseError:
                 await ensure_stream(jetstream, self._url)
-
-    def _report_reached(self) -> None:
-        if self._lost_since is not None:
-            self._on_notice(f"kiebitz: {self._url} is reachable again, and the backlog is published")
-        self._lost_since = None
-        self._wait_s = _FIRST_WAIT_S
 
     async def _pause(self, reason: TapError) -> None:
         now = time.monotonic()

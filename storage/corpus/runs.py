@@ -109,7 +109,9 @@ def missing(corpus: Corpus) -> list[MissingCapture]:
         # The corpus may be another user's and read-only.
         runs = open_folder(at)
         try:
-            for run in _runs(runs):
+            for run in sorted(
+                name.removesuffix(_LOG_SUFFIX) for name in os.listdir(runs) if name.endswith(_LOG_SUFFIX)
+            ):
                 at = os.path.join(corpus.path, RUNS, run + _LOG_SUFFIX)
                 with _log(runs, run) as log:
                     is_on = _is_active(log)
@@ -166,11 +168,6 @@ def _missing_reason(corpus: Corpus, source: str, came: dict[str, Any] | None, is
     if "capture" in came:
         return None if corpus.has(str(came["capture"])) else f"{source}: its folder was removed: add it again"
     return str(came.get("failed"))
-
-
-def _runs(runs: int) -> list[str]:
-    """Return all runs, oldest first. Raises OSError."""
-    return sorted(name.removesuffix(_LOG_SUFFIX) for name in os.listdir(runs) if name.endswith(_LOG_SUFFIX))
 
 
 def _entries(file: IO[bytes]) -> Iterator[dict[str, Any]]:

@@ -80,12 +80,10 @@ def schema_difference(connection: sqlite3.Connection, reference: sqlite3.Connect
 def _objects(connection: sqlite3.Connection) -> set[tuple[str, str, str, str]]:
     """Return type, name, table and normalized SQL of all objects in a schema."""
     rows = connection.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
-    return {(kind, name, table, _normalized_sql(sql)) for kind, name, table, sql in rows}
-
-
-def _normalized_sql(sql: str) -> str:
-    """Normalize a statement's quotes and spaces: older sqlite-utils wrote names in brackets."""
-    return " ".join(_BRACKETED.sub(r'"\1"', sql).split())
+    # Older sqlite-utils wrote names in brackets.
+    return {
+        (kind, name, table, " ".join(_BRACKETED.sub(r'"\1"', sql).split())) for kind, name, table, sql in rows
+    }
 
 
 def find_damage(connection: sqlite3.Connection, tables: Tables) -> str | None:

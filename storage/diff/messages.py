@@ -41,7 +41,14 @@ class ComparedSession:
         self.tables = [ComparedTable(row, Normalizer(_grammar(row.protocol))) for row in timeline.tables()]
         self.games: dict[int, Game] = {game.id: game for game in timeline.games()}
         self.digest = self._read(None if wanted is None else self._matching_events(wanted))
-        _join_stays(self.tables)
+        # Players who are only a number at one table may have a name at another one.
+        named: dict[str, dict[str, str]] = {}
+        for table in self.tables:
+            names = named.setdefault(table.row.protocol, {})
+            for number, name in table.normalizer.roster.numbers_with_names():
+                names.setdefault(number, name)
+        for table in self.tables:
+            table.normalizer.roster.join_stays(named[table.row.protocol])
 
     def first_messages(self, event_id: int) -> dict[int, int]:
         """Return the first message of an event on each stream, by stream."""
@@ -84,17 +91,6 @@ def _grammar(protocol: str) -> Grammar | None:
     """Return a protocol's grammar; None if its plug-in is not installed."""
     dissector = dissector_of(protocol)
     return dissector.grammar if dissector is not None else None
-
-
-def _join_stays(tables: Sequence[ComparedTable]) -> None:
-    """Name players who are only a number at one table, if another table of the protocol has their name."""
-    named: dict[str, dict[str, str]] = {}
-    for table in tables:
-        names = named.setdefault(table.row.protocol, {})
-        for number, name in table.normalizer.roster.numbers_with_names():
-            names.setdefault(number, name)
-    for table in tables:
-        table.normalizer.roster.join_stays(named[table.row.protocol])
 
 
 class _EqualMessages(msgspec.Struct, eq=False):

@@ -155,14 +155,11 @@ class PlayerState:
             if is_kept:
                 self._seq = event.seq
                 if event.seq >= self._checkpoints[-1][0] + self._every:
-                    self._add_checkpoint()
+                    self._checkpoints.append((self._seq, msgspec.json.encode(self._state)))
+                    if len(self._checkpoints) > _MAX_CHECKPOINTS:
+                        del self._checkpoints[1::2]
+                        self._every *= 2
         return state
-
-    def _add_checkpoint(self) -> None:
-        self._checkpoints.append((self._seq, msgspec.json.encode(self._state)))
-        if len(self._checkpoints) > _MAX_CHECKPOINTS:
-            del self._checkpoints[1::2]
-            self._every *= 2
 
 
 def _apply_event(visibility: Visibility, player: str, event: Event, state: State) -> None:

@@ -264,20 +264,16 @@ class Recorder:
             self._record(self._anonymizer.finish())
         self._inspection.finish()
         if self._inspection.is_busy:
-            self._index_while_busy()
+            if not self.indexed:
+                # Without space for them there may be enough for the rows, and they are tried again.
+                with suppress(sqlite3.Error):
+                    self._create_indexes()
+            while self._inspection.is_busy:
+                self.gather()
+                self.write()
         self._finished = True
         self._ended_ns = max(self._latest_ns, self.started_ns or 0)
         return self.gather()
-
-    def _index_while_busy(self) -> None:
-        """Create the indexes while the last items are inspected elsewhere, then write their rows."""
-        if not self.indexed:
-            # Without space for them there may be enough for the rows, and they are tried again.
-            with suppress(sqlite3.Error):
-                self._create_indexes()
-        while self._inspection.is_busy:
-            self.gather()
-            self.write()
 
     def write(self) -> None:
         """Commit all gathered rows. Raises StorageError on failure, and keeps the rows for another try."""

@@ -7,10 +7,9 @@ that is started later on the same database records nothing twice.
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import closing
 from itertools import count
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -125,14 +124,9 @@ class CollectedSession:
             if stream_id in open_streams and tap_id in by_id:
                 run = by_id[tap_id]
                 run.streams[number] = open_streams[stream_id]
-                for direction, end in _ends(connection, stream_id):
+                for direction, end in connection.execute(
+                    "SELECT direction, max(offset + coalesce(length, 0)) FROM chunks WHERE stream_id = ?"
+                    " GROUP BY direction",
+                    (stream_id,),
+                ).fetchall():
                     run.ends[number, direction] = end
-
-
-def _ends(connection: sqlite3.Connection, stream_id: int) -> list[Any]:
-    """Return the directions of a stream with their numbers of recorded bytes."""
-    return connection.execute(
-        "SELECT direction, max(offset + coalesce(length, 0)) FROM chunks WHERE stream_id = ?"
-        " GROUP BY direction",
-        (stream_id,),
-    ).fetchall()

@@ -250,22 +250,18 @@ class MessageDetails:
         if not changes:
             return
         if as_player is None:
-            before = self._state_before(event)
+            table, seq, state = self._reached
+            if table == event.table_id and seq < event.seq <= seq + _MAX_STEPS:
+                for step in self.timeline.events_between(table, seq, event.seq - 1):
+                    apply(state, step.changes)
+            else:
+                state = self.timeline.state_at(event.table_id, event.seq - 1)
+            self._reached = event.table_id, event.seq - 1, state
+            before = state
         else:
             before = self._visibility.shared_state(as_player, event.table_id, event.seq - 1)
         for path, value in changes:
             yield ChangeDetail(self.timeline.numbers.path(path), value, _copy(_value_at(before, path)))
-
-    def _state_before(self, event: StoredEvent) -> State:
-        """Return the full state before an event, valid until the next call."""
-        table, seq, state = self._reached
-        if table == event.table_id and seq < event.seq <= seq + _MAX_STEPS:
-            for step in self.timeline.events_between(table, seq, event.seq - 1):
-                apply(state, step.changes)
-        else:
-            state = self.timeline.state_at(event.table_id, event.seq - 1)
-        self._reached = event.table_id, event.seq - 1, state
-        return state
 
     def _copies(self, row: StoredMessage, as_player: str | None) -> tuple[tuple[BroadcastCopy, ...], int]:
         """Return the first copies of a message and the number of all; a player sees only its own."""

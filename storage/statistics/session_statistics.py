@@ -149,7 +149,10 @@ class _MessageCounts:
         self._timeline = timeline
         self._names: dict[_Key, list[tuple[str, Direction, int]]] = {}
         self._rates: dict[_Key, Rate] = {}
-        self._read_names()
+        grouped = "GROUP BY 1, 2, 3, 4 ORDER BY count(*) DESC, 3, 4"
+        for protocol, server, *counted in self._ask("m.name, m.direction, count(*)", grouped):
+            name, direction, count = counted
+            self._names.setdefault((protocol, server), []).append((name, direction, count))
         self._read_rates()
 
     def count(self, table: TableInfo) -> int:
@@ -163,12 +166,6 @@ class _MessageCounts:
         if by_name is not None:
             yield by_name
             yield self._rates[key]
-
-    def _read_names(self) -> None:
-        grouped = "GROUP BY 1, 2, 3, 4 ORDER BY count(*) DESC, 3, 4"
-        for protocol, server, *counted in self._ask("m.name, m.direction, count(*)", grouped):
-            name, direction, count = counted
-            self._names.setdefault((protocol, server), []).append((name, direction, count))
 
     def _read_rates(self) -> None:
         spans = {}

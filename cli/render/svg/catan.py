@@ -249,7 +249,8 @@ def draw_catan(view: CatanView, events: Sequence[Event], sheet: Sheet) -> None:
         ground = Ground(view.island, board.x, board.y, board.width, board.height)
         put_board(sheet, view.island, ground, _fresh(events, view.island), 88 - 9 * len(players))
     else:
-        _put_no_board(sheet, view, board)
+        why = "the game has not begun" if view.is_lobby else view.no_island
+        sheet.put(_sea(why, view.server[:200], board.width, board.height), board.x, board.y)
     _put_headline(sheet, view, beside)
     foot = _put_foot(sheet, view, beside)
     top = beside.y + _HEAD
@@ -276,12 +277,6 @@ def _event_spot(told: Any) -> Spot:
     if not all(isinstance(place, dict) and place.keys() >= {"x", "y"} for place in places):
         return ()
     return spot((place["x"], place["y"]) for place in places)
-
-
-def _put_no_board(sheet: Sheet, view: CatanView, board: Box) -> None:
-    """Draw the sea, the reason why there is no island, and the fields of islands."""
-    why = "the game has not begun" if view.is_lobby else view.no_island
-    sheet.put(_sea(why, view.server[:200], board.width, board.height), board.x, board.y)
 
 
 @lru_cache(maxsize=16)

@@ -141,7 +141,11 @@ def _put_together(sheet: Sheet, island: IslandView, ground: Ground) -> None:
                 if (piece.kind == STRASSE) == kind:
                     x, y = ground.at(piece.where)
                     place = shape(drawn, "g", transform=f"translate({x:.1f} {y:.1f})")
-                    _draw_piece(place, piece, island, ground)
+                    letter, colour = marks(piece.owner)
+                    if piece.kind == STRASSE:
+                        _draw_road(place, letter, colour, _slope(piece, island, ground), ground.side)
+                    else:
+                        _draw_house(place, letter, colour, piece.kind, ground.side)
             if len(drawn):
                 sheet.put(fragment(drawn), 0, 0)
 
@@ -326,14 +330,6 @@ def _piece(piece: Piece, island: IslandView, ground: Ground) -> Fragment:
     if piece.kind == STRASSE:
         return _road(letter, colour, _slope(piece, island, ground), ground.side)
     return _house(letter, colour, piece.kind, ground.side)
-
-
-def _draw_piece(parent: Element, piece: Piece, island: IslandView, ground: Ground) -> None:
-    letter, colour = marks(piece.owner)
-    if piece.kind == STRASSE:
-        _draw_road(parent, letter, colour, _slope(piece, island, ground), ground.side)
-    else:
-        _draw_house(parent, letter, colour, piece.kind, ground.side)
 
 
 def _slope(road: Piece, island: IslandView, ground: Ground) -> int:

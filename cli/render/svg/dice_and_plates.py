@@ -117,15 +117,11 @@ def plate(name: str, state: str, width: float, height: float) -> Fragment:
         x += 26
     room = width - x - (8 + _POINTS if low else 12)
     if low:
-        label(drawn, (x, middle + 9), name or '""', _size(name, room), room, class_="k-ink")
+        size = max(SMALL, min(28.0, room / (BOLD * max(1, len(name)))))
+        label(drawn, (x, middle + 9), name or '""', size, room, class_="k-ink")
     else:
         draw_name(drawn, x, middle + 11, name, 32, room)
     return fragment(drawn)
-
-
-def _size(name: str, room: float) -> float:
-    """Return the letter size at which a name fits on one line."""
-    return max(SMALL, min(28.0, room / (BOLD * max(1, len(name)))))
 
 
 SQUARE = 100.0

@@ -34,24 +34,19 @@ def put_plate_table(view: View, sheet: Sheet) -> None:
     if len(shown) > MOST_LISTED:
         shown = shown[: MOST_LISTED - 1]
     if len(shown) <= _MOST_AROUND and not sheet.is_tall and view.grid is None:
-        _put_around(sheet, view, shown)
+        above = -(-len(shown) // 2)
+        rows = [(shown[:above], 8.0), (shown[above:][::-1], 800 - _PLATE - 8)]
+        for seats, y in rows:
+            width = min(1580 / max(1, len(seats)), 440.0)
+            left = (1600 - len(seats) * width) / 2
+            for number, seat in enumerate(seats):
+                _put_plate(sheet, seat, Box(left + number * width + 6, y, width - 12, _PLATE))
+        _put_middle(sheet, view, Box(10, _PLATE + 18, 1580, 800 - 2 * _PLATE - 36))
     else:
         _put_listed(sheet, view, shown)
 
 
 # Players.
-
-
-def _put_around(sheet: Sheet, view: View, players: Sequence[Seat]) -> None:
-    """Draw players above and below the table, clockwise from the upper left."""
-    above = -(-len(players) // 2)
-    rows = [(players[:above], 8.0), (players[above:][::-1], 800 - _PLATE - 8)]
-    for seats, y in rows:
-        width = min(1580 / max(1, len(seats)), 440.0)
-        left = (1600 - len(seats) * width) / 2
-        for number, seat in enumerate(seats):
-            _put_plate(sheet, seat, Box(left + number * width + 6, y, width - 12, _PLATE))
-    _put_middle(sheet, view, Box(10, _PLATE + 18, 1580, 800 - 2 * _PLATE - 36))
 
 
 def _put_listed(sheet: Sheet, view: View, players: Sequence[Seat]) -> None:

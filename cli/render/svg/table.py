@@ -15,7 +15,7 @@ from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, felt, fragment, g
 from kiebitz.cli.render.text import draw
 from kiebitz.cli.render.text.canvas import UNICODE, shorten
 from kiebitz.cli.terminal.screen import Console
-from kiebitz.dissectors.game.view import Dice, Group, Hand, Scene, Seat, View
+from kiebitz.dissectors.game.view import Group, Hand, Scene, Seat, View
 from kiebitz.services.evidence.cells import cell_len
 
 _MOST_HANDS = 4
@@ -46,7 +46,12 @@ def _words(view: View) -> Iterator[str]:
     if view.story:
         yield ", ".join(map(plain, view.story))
     if view.dice is not None:
-        yield from _dice_words(view.dice)
+        dice = view.dice
+        if dice.roll == "hidden" or (dice.roll != "none" and not dice.faces):
+            yield "the dice are under the cup"
+        elif dice.faces:
+            where = "under the cup: " if dice.roll == "secret" else "dice: "
+            yield where + ",".join(map(str, dice.faces))
     if view.grid is not None:
         for number, row in enumerate(view.grid.rows, 1):
             yield f"row {number}: " + ", ".join("empty" if token is None else token.words for token in row)
@@ -58,14 +63,6 @@ def _words(view: View) -> Iterator[str]:
     yield from (fact_words(fact, 12) for fact in view.facts)
     yield from filter(None, (view.unknown,))
     yield from (group_words(group, 12) for group in view.groups)
-
-
-def _dice_words(dice: Dice) -> Iterator[str]:
-    if dice.roll == "hidden" or (dice.roll != "none" and not dice.faces):
-        yield "the dice are under the cup"
-    elif dice.faces:
-        where = "under the cup: " if dice.roll == "secret" else "dice: "
-        yield where + ",".join(map(str, dice.faces))
 
 
 def _seat_line(seat: Seat) -> str:

@@ -27,7 +27,14 @@ COLOURS: dict[str, tuple[str, str]] = {
 
 def style(selector: str = "svg") -> str:
     """Return a style sheet for drawings below a selector, which follows the system's theme."""
-    light, dark = (_rules(selector, place) for place in (0, 1))
+    light, dark = (
+        "\n".join(
+            f"{selector} .k-{name} {{ fill: {pair[place]} }}"
+            f" {selector} .k-s-{name} {{ stroke: {pair[place]} }}"
+            for name, pair in COLOURS.items()
+        )
+        for place in (0, 1)
+    )
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
 
 
@@ -36,7 +43,9 @@ def page_style() -> str:
 
     It follows the system's theme unless the root element has `data-theme` (light, dark); paper is light.
     """
-    light, dark = (_values(place) for place in (0, 1))
+    light, dark = (
+        " ".join(f"--k-{name}: {pair[place]};" for name, pair in COLOURS.items()) for place in (0, 1)
+    )
     rules = "\n".join(
         # Elements shown by `use` have no ancestors that a selector could match.
         f".k-{name} {{ fill: var(--k-{name}) }} .k-s-{name} {{ stroke: var(--k-{name}) }}"
@@ -50,17 +59,6 @@ def page_style() -> str:
         f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}\n"
         "}\n"
         f"{rules}\n"
-    )
-
-
-def _values(place: int) -> str:
-    return " ".join(f"--k-{name}: {pair[place]};" for name, pair in COLOURS.items())
-
-
-def _rules(selector: str, place: int) -> str:
-    return "\n".join(
-        f"{selector} .k-{name} {{ fill: {pair[place]} }} {selector} .k-s-{name} {{ stroke: {pair[place]} }}"
-        for name, pair in COLOURS.items()
     )
 
 

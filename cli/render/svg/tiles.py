@@ -55,7 +55,7 @@ def rack() -> Fragment:
 def tile(tile: Tile) -> Fragment:
     """Return a tile's face, its upper left corner at the origin."""
     drawn = group()
-    _blank(drawn, _IVORY)
+    shape(drawn, "rect", width=WIDE, height=HIGH, rx=7, fill=_IVORY, stroke=_EDGE, stroke_width=2)
     if not tile.number:
         draw_star(drawn, (WIDE / 2, HIGH / 2 + 1), 21)
         return fragment(drawn)
@@ -165,10 +165,6 @@ def draw_sign(parent: Element, colour: str, at: tuple[float, float], size: float
                 stroke=ink,
                 stroke_width=size / 2,
             )
-
-
-def _blank(parent: Element, fill: str) -> None:
-    shape(parent, "rect", width=WIDE, height=HIGH, rx=7, fill=fill, stroke=_EDGE, stroke_width=2)
 
 
 def draw_star(parent: Element, at: tuple[float, float], size: float) -> None:

@@ -111,7 +111,8 @@ class ProcessInspection:
                 answer = self._answers.popleft().result()
             except (EOFError, OSError) as error:
                 raise _process_died() from error
-            for table, columns in _decode_rows(answer[1:]).items():
+            tables: dict[str, Sequence[Iterable[Any]]] = marshal.loads(answer[1:])
+            for table, columns in tables.items():
                 rows[table].extend(columns)
             if answer[:1] == _LAST:
                 batches.popleft()
@@ -183,7 +184,9 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
         def send(mark: bytes) -> None:
             rows = empty_rows()
             inspection.gather(rows)
-            connection.send_bytes(mark + _encode_rows(rows))
+            connection.send_bytes(
+                mark + marshal.dumps({table: found.columns for table, found in rows.items() if found})
+            )
 
         inspection.on_full = partial(send, _PART)
         signal.signal(signal.SIGUSR1, lambda _number, _frame: inspection.stop_soon())
@@ -201,17 +204,6 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
 
 # Items and rows are sent column by column, with marshal: pickling an object for each of them would cost more
 # than their processing. Both processes run the same Python, so they share the marshal format.
-
-
-def _encode_rows(rows: Rows) -> bytes:
-    """Encode all rows."""
-    return marshal.dumps({table: found.columns for table, found in rows.items() if found})
-
-
-def _decode_rows(data: bytes) -> dict[str, Sequence[Iterable[Any]]]:
-    """Decode the columns of the rows by table."""
-    tables: dict[str, Sequence[Iterable[Any]]] = marshal.loads(data)
-    return tables
 
 
 def _encode_items(items: Sequence[Item]) -> bytes:

@@ -174,7 +174,11 @@ class CellRun:
             if is_stopped.wait(_CHECK_INTERVAL_S):
                 raise StoppedError
             now = time.monotonic()
-            self._note_ports()
+            # Their connections are known in the recording by these ports.
+            table = process_table()
+            for each in self._running:
+                if each.program.role == "client":
+                    each.ports |= local_ports(self._transport, each.process.processes(table))
             self._note_ends()
             games, latest = self._recorded()
             if latest > size:
@@ -206,13 +210,6 @@ class CellRun:
             for each in self._running
             if each.program.role == "client"
         ]
-
-    def _note_ports(self) -> None:
-        """Note the ports of the clients, by which their connections are known in the recording."""
-        table = process_table()
-        for each in self._running:
-            if each.program.role == "client":
-                each.ports |= local_ports(self._transport, each.process.processes(table))
 
     def _note_ends(self) -> None:
         """Note programs that have ended, and end those that use too much memory."""

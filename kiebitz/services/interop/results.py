@@ -213,7 +213,12 @@ def open_recording(path: str) -> Session:
 
     Raises StorageError, also for a link, a pipe or another database.
     """
-    _check_recording(path)
+    try:
+        is_regular = stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+    if not is_regular:
+        raise StorageError(f"{path}: this is no longer the recording, but a link, a pipe or a folder")
     connection = open_existing(path)
     try:
         timeline, _ = session_of(connection, path, None)
@@ -221,13 +226,3 @@ def open_recording(path: str) -> Session:
         connection.close()
         raise
     return Session(timeline, path)
-
-
-def _check_recording(path: str) -> None:
-    """Raise StorageError unless a recording is a regular file."""
-    try:
-        is_regular = stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from error
-    if not is_regular:
-        raise StorageError(f"{path}: this is no longer the recording, but a link, a pipe or a folder")

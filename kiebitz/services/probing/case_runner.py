@@ -211,7 +211,10 @@ class CaseRun(TargetSession):
         if isinstance(action, Pause):
             await self._driver.receive_until(self._clock() + action.seconds)
             return
-        connection = await self._connection(action.sender, point)
+        sender = action.sender
+        if sender not in self._used:
+            self._used[sender] = point.others[0] if sender == "other" else await self._greeted(point.role)
+        connection = self._used[sender]
         match action:
             case Send():
                 await self._send(action, connection)
@@ -242,11 +245,6 @@ class CaseRun(TargetSession):
             except PeerError:
                 # A target may stop reading; its reaction is observed below.
                 self._is_unread = True
-
-    async def _connection(self, sender: Sender, point: InjectionPoint) -> int:
-        if sender not in self._used:
-            self._used[sender] = point.others[0] if sender == "other" else await self._greeted(point.role)
-        return self._used[sender]
 
     async def _greeted(self, role: StreamRole) -> int:
         """Return a new connection on which a first message may be sent."""
@@ -297,7 +295,11 @@ class CaseRun(TargetSession):
         continued_normally = (
             self._continued_normally(point) and not self._is_missing_at_others(point) and not is_second_due
         )
-        is_answered = continued_normally or self._is_refused()
+        is_answered = continued_normally or any(
+            refusal.matches(each.message, each.fields)
+            for each in self._replies
+            for refusal in self._case.expectation.refusals
+        )
         if is_answered and self._replies_until_clear is None:
             # A later refusal is about another message.
             self._replies_until_clear = self._replies
@@ -329,7 +331,7 @@ class CaseRun(TargetSession):
             return False
         message = self._observer.decode(expected.data)
         # With another player name messages differ; dice, cards and moves may differ from the record, too.
-        is_loose = self._renames_player() or self._case.harmless
+        is_loose = any(handle.of_player for handle in self._mutated_kinds) or self._case.harmless
         if is_loose and any(
             each.message == message.message for each in self._observer.received(point.connection)
         ):
@@ -368,10 +370,6 @@ class CaseRun(TargetSession):
         mutated_kinds = (field for field in fields if field.name == self._case.field)
         return {handle for field in mutated_kinds for handle in field.type.identifiers()}
 
-    def _renames_player(self) -> bool:
-        """Return True if the case changes a player's name."""
-        return any(handle.of_player for handle in self._mutated_kinds)
-
     def _ignored_messages(self) -> set[str]:
         """Return the names of messages whose violations do not count.
 
@@ -385,13 +383,6 @@ class CaseRun(TargetSession):
             if message.direction == OPPOSITE[INPUT_DIRECTION[self._case.role]]
             and any(mutated_kinds & {*field.type.identifiers()} for field in message.fields)
         }
-
-    def _is_refused(self) -> bool:
-        return any(
-            refusal.matches(each.message, each.fields)
-            for each in self._replies
-            for refusal in self._case.expectation.refusals
-        )
 
     def _only_accompanies(self, sender: Sender) -> bool:
         """Return True if a new connection only accompanies our player's message."""
@@ -411,7 +402,12 @@ class CaseRun(TargetSession):
         # At the end of the record, silence is right.
         is_at_end = point.is_last and self._case.harmless
         continued_normally = self._continued_normally(point) or is_at_end
-        answer, is_missing_at_others = self._answer_name(), self._is_missing_at_others(point)
+        row = self._case.of
+        answers = self._setup.baseline.answers_to(row) if row is not None else ()
+        answer, is_missing_at_others = (
+            next((each.message for each in self._replies if each.message in answers), None),
+            self._is_missing_at_others(point),
+        )
         others_go_on, leaves_waiting = self._others_go_on(point), self._leaves_waiting(point)
         # Our connections are closed for a newcomer: messages from then on are no answer. A client accepts
         # no connections.
@@ -441,12 +437,6 @@ class CaseRun(TargetSession):
         if point.expected is None or baseline.diverged_at is None:
             return not baseline.takes_part
         return point.expected.number >= baseline.diverged_at
-
-    def _answer_name(self) -> str | None:
-        """Return the name of a received message that answers the case's message by the grammar, or None."""
-        row = self._case.of
-        answers = self._setup.baseline.answers_to(row) if row is not None else ()
-        return next((each.message for each in self._replies if each.message in answers), None)
 
     async def _died_within_grace(self) -> str | None:
         """Return how the program ended; one that has just closed all its sockets gets some time to exit."""

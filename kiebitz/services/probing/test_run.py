@@ -122,7 +122,10 @@ class TestRun:
                     if isinstance(found, TestedCase):
                         yield self._keep(found)
                     else:
-                        self._give_up(found)
+                        # The results so far are kept if the server answered them.
+                        if not isinstance(found, KiebitzError) or not self._shared.is_responsive:
+                            raise found
+                        self.error = self.error or str(found)
                         schedule.stop()
             for message, result in unseen:
                 yield self._judge_late(message, result)
@@ -140,12 +143,6 @@ class TestRun:
         """Note that a number of cases is left out; the first reason counts."""
         if count and self.left_out is None:
             self.left_out = f"{counted(count, 'case')}: {why}"
-
-    def _give_up(self, error: Exception) -> None:
-        """End the run because of an error; the results so far are kept if the server answered them."""
-        if not isinstance(error, KiebitzError) or not self._shared.is_responsive:
-            raise error
-        self.error = self.error or str(error)
 
     def _keep(self, tested: TestedCase) -> Result:
         """Add the recordings of a case to the database and to the folder, and return its result."""

@@ -147,7 +147,14 @@ class RecorderSupervisor(Supervisor):
         return f"{database}:{number}"
 
     def _start_child(self) -> tuple[SpawnProcess, Connection]:
-        self._read_note()
+        # A report of the last session may be lost.
+        text = self._folder.read_note()
+        if text is not None:
+            note = decode_note(text, self._folder.folder)
+            folder = os.path.dirname(self._database)
+            self._task = msgspec.structs.replace(
+                self._task, sessions=sessions_of(note, folder), started_ns=note.started_ns
+            )
         return start_connected(record_journal, self._task, self._reports_sentences)
 
     def _take(self, report: Report) -> None:
@@ -197,16 +204,3 @@ class RecorderSupervisor(Supervisor):
         folder = str(Path(self._database).parent / self._folder.folder.name)
         names = " with the real names" if self._task.is_anonymized else ""
         return f"unrecorded data is kept{names} in {folder}; {recovery_command(folder)} records it"
-
-    def _read_note(self) -> None:
-        """Read the sessions from the note, as a report of the last one may be lost.
-
-        Raises OSError, StorageError.
-        """
-        text = self._folder.read_note()
-        if text is not None:
-            note = decode_note(text, self._folder.folder)
-            folder = os.path.dirname(self._database)
-            self._task = msgspec.structs.replace(
-                self._task, sessions=sessions_of(note, folder), started_ns=note.started_ns
-            )

@@ -271,7 +271,14 @@ def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
     folder = hold(task.journal.parent)
     tell = sentence_reporter(relay if tells_relay else None)
     if task.sessions:
-        _resume(task, folder, relay, tell)
+        try:
+            resumed = resume(task, folder, relay, tell)
+        except (StorageError, JournalError) as error:
+            tell(f"kiebitz: {error}")
+            raise SystemExit(GAVE_UP) from error
+        if resumed is not None:
+            recording, reader, tables = resumed
+            recording.run(follow(reader), tables)
     else:
         _begin(task, folder, relay, tell)
 
@@ -311,18 +318,6 @@ def _begin(task: Task, folder: int, relay: Connection, tell: Callable[[str], Non
     if rotation is not None:
         tell(f"recording into {recorder.path}")
     Recording(task, folder, note, recorder, reader, relay, tell, rotation).run(follow(reader))
-
-
-def _resume(task: Task, folder: int, relay: Connection, tell: Callable[[str], None]) -> None:
-    """Resume the session of the previous process."""
-    try:
-        resumed = resume(task, folder, relay, tell)
-    except (StorageError, JournalError) as error:
-        tell(f"kiebitz: {error}")
-        raise SystemExit(GAVE_UP) from error
-    if resumed is not None:
-        recording, reader, tables = resumed
-        recording.run(follow(reader), tables)
 
 
 def resume(

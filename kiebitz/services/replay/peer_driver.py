@@ -102,17 +102,15 @@ class PeerDriver:
             if isinstance(action, AwaitPeer):
                 await self._listen(action)
             elif isinstance(action, WaitUntil):
-                await self._rest(action.until)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(action.until - self._clock()):
+                        await self._receive(await self._peers.events.get())
             else:
-                await self._pace(action.since_ns, action.apart)
+                wait_s = action.since_ns / 1e9 / self._speed if self._speed else 0.0
+                await self.receive_until(self._last + max(wait_s, STREAM_DELAY_S if action.apart else 0.0))
                 await self._act(action)
             await self._receive_all()
             self._last = self._clock()
-
-    async def _pace(self, since_ns: int, apart: bool) -> None:
-        """Wait until an action is due, and process input meanwhile."""
-        wait_s = since_ns / 1e9 / self._speed if self._speed else 0.0
-        await self.receive_until(self._last + max(wait_s, STREAM_DELAY_S if apart else 0.0))
 
     async def receive_until(self, due: float, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Process input until a time of the clock, or until `is_enough` returns True."""
@@ -128,7 +126,9 @@ class PeerDriver:
         if isinstance(action, SendBytes):
             await self._send(action)
         elif isinstance(action, OpenConnection):
-            await self._call(action.role)
+            role = action.role
+            host, port = self._addresses[self._server(role.server_key)]
+            self._peer.connected(await _PEERS[role.transport].connect(self._peers, host, port), role)
         else:
             await self._meanwhile(self._peers.hang_up(action.connection))
 
@@ -147,10 +147,6 @@ class PeerDriver:
             else:
                 happening.cancel()
         await task
-
-    async def _call(self, role: StreamRole) -> None:
-        host, port = self._addresses[self._server(role.server_key)]
-        self._peer.connected(await _PEERS[role.transport].connect(self._peers, host, port), role)
 
     def _server(self, key: str) -> StreamRole:
         """Return the first role of a server; a replay may learn of further ones as it goes."""
@@ -180,11 +176,6 @@ class PeerDriver:
                 await self._react(self._peer.timed_out(listened))
         else:
             await self._receive(happening)
-
-    async def _rest(self, until: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(until - self._clock()):
-                await self._receive(await self._peers.events.get())
 
     async def _receive_all(self) -> None:
         while not self._peers.events.empty():
