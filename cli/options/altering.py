@@ -162,10 +162,9 @@ def read_rules(altering: Altering, modes: Sequence[Mode]) -> list[Rule]:
                 raise click.UsageError(f"{option} requires an option that alters messages")
         return []
     # The filter language is slow to import, and most relays alter nothing.
-    from kiebitz.services.alteration.impairment import ImpairmentError, parse_impairment
+    from kiebitz.services.alteration.impairment import parse_impairment
     from kiebitz.services.alteration.rules import (
         Impair,
-        RuleError,
         Script,
         change,
         delay,
@@ -173,14 +172,13 @@ def read_rules(altering: Altering, modes: Sequence[Mode]) -> list[Rule]:
         drop,
         hold,
         insert,
+        naming,
         option_text,
     )
 
     def impair(how: str) -> Rule:
-        try:
+        with naming("--impair"):
             rule = Impair(text=option_text("--impair", how), impairment=parse_impairment(how))
-        except ImpairmentError as error:
-            raise RuleError(f"--impair: {error}") from error
         transports = {mode.transport if isinstance(mode, Reverse) else None for mode in modes}
         if transports in ({"udp"}, {"tcp"}):
             (transport,) = transports

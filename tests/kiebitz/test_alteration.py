@@ -17,7 +17,7 @@ from kiebitz.services.alteration.engine import Engine
 from kiebitz.services.alteration.frame_reader import INCOMPLETE_TIMEOUT_NS, SETTLE_NS
 from kiebitz.services.alteration.impairment import parse_impairment
 from kiebitz.services.alteration.rules import Impair, Rule
-from kiebitz.services.alteration.selectors import ALL, Selector, SelectorError, split_selector
+from kiebitz.services.alteration.selectors import ALL, RuleError, Selector, split_selector
 
 BEGAN = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -184,7 +184,7 @@ def test_not_every_bracket_is_a_pick(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["udp [0th]", "udp [every]", "udp [120%]", "udp [2nd, seed 7]", "udp [x]"])
 def test_a_wrong_pick_is_reported(text: str) -> None:
-    with pytest.raises(SelectorError, match=r"is not a selector: write \[2nd\], \[first 2\]"):
+    with pytest.raises(RuleError, match=r"is not a selector: write \[2nd\], \[first 2\]"):
         split_selector(text)
 
 

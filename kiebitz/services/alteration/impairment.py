@@ -7,10 +7,11 @@ slowed down, cut into smaller chunks, or reset.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
-from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.services.alteration.selectors import RuleError, parse_share
 
 FORMS = "loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate 64kbit/s, cut 10%, reset 1%, seed 7"
 """Examples of all forms, for help and errors."""
@@ -18,14 +19,9 @@ FORMS = "loss 5%, delay 80ms±20ms, reorder 2%, double 1%, rate 64kbit/s, cut 10
 _SHARES = ("loss", "reorder", "double", "cut", "reset")
 _UDP_ONLY = ("loss", "reorder", "double")
 _TCP_ONLY = ("cut", "reset")
-_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", re.ASCII)
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([kM]?)bit/s", re.ASCII)
 _SEED = re.compile(r"(\d{1,18})", re.ASCII)
 _FACTORS = {"": 1, "k": 1000, "M": 1_000_000}
-
-
-class ImpairmentError(KiebitzError):
-    """An invalid impairment; the text shows the valid forms."""
 
 
 class Impairment(msgspec.Struct, frozen=True):
@@ -47,40 +43,45 @@ class Impairment(msgspec.Struct, frozen=True):
 
 
 def parse_impairment(text: str) -> Impairment:
-    """Parse an impairment. Raises ImpairmentError."""
-    given: dict[str, float | int | Duration] = {}
+    """Parse an impairment. Raises RuleError."""
+    given: dict[str, float | Duration] = {}
     for part in text.split(","):
         name, _, value = part.strip().partition(" ")
         if name in given:
-            raise ImpairmentError(f"{name} is given twice")
+            raise RuleError(f"{name} is given twice")
         given[name] = _parse_value(part.strip(), name, value.strip())
     if not given.keys() - {"seed"}:
-        raise ImpairmentError(f"a seed alone has no effect: write {FORMS}")
+        raise RuleError(f"a seed alone has no effect: write {FORMS}")
     return msgspec.structs.replace(Impairment(), **given)
 
 
-def _parse_value(part: str, name: str, value: str) -> float | int | Duration:
-    if name in _SHARES:
-        share = _SHARE.fullmatch(value)
-        if share is None or float(share[1]) > 100:
-            raise ImpairmentError(f"{part!r} is not a percentage: write {name} 5%")
-        return float(share[1]) / 100
+def _rate(text: str) -> float | None:
+    rate = _RATE.fullmatch(text)
+    return float(rate[1]) * _FACTORS[rate[2]] if rate and float(rate[1]) else None
+
+
+def _seed(text: str) -> int | None:
+    return int(text) if _SEED.fullmatch(text) else None
+
+
+_VALUES: dict[str, tuple[Callable[[str], float | None], str, str]] = {
+    **dict.fromkeys(_SHARES, (parse_share, "a percentage", "5%")),
+    "rate": (_rate, "a rate", "64kbit/s"),
+    "seed": (_seed, "a seed", "7"),
+}
+"""Reader of a value, what it is, and an example."""
+
+
+def _parse_value(part: str, name: str, value: str) -> float | Duration:
     if name == "delay":
-        try:
-            return parse_duration(value)
-        except DurationError as error:
-            raise ImpairmentError(str(error)) from error
-    if name == "rate":
-        rate = _RATE.fullmatch(value)
-        if rate is None or not float(rate[1]):
-            raise ImpairmentError(f"{part!r} is not a rate: write rate 64kbit/s")
-        return float(rate[1]) * _FACTORS[rate[2]]
-    if name == "seed":
-        seed = _SEED.fullmatch(value)
-        if seed is None:
-            raise ImpairmentError(f"{part!r} is not a seed: write seed 7")
-        return int(seed[1])
-    raise ImpairmentError(f"{part!r} is not an impairment: write {FORMS}")
+        return parse_duration(value)
+    if name not in _VALUES:
+        raise RuleError(f"{part!r} is not an impairment: write {FORMS}")
+    read, what, example = _VALUES[name]
+    found = read(value)
+    if found is None:
+        raise RuleError(f"{part!r} is not {what}: write {name} {example}")
+    return found
 
 
 _TIME = r"(\d{1,6}(?:\.\d{1,6})?)\s*(ms|s)"
@@ -89,10 +90,6 @@ _UNITS = {"ms": 1_000_000, "s": 1_000_000_000}
 
 _MAX_NS = 3_600_000_000_000
 """Maximum delay: one hour."""
-
-
-class DurationError(KiebitzError):
-    """An invalid duration; the text shows the valid forms."""
 
 
 class Duration(msgspec.Struct, frozen=True):
@@ -107,12 +104,12 @@ class Duration(msgspec.Struct, frozen=True):
 
 
 def parse_duration(text: str) -> Duration:
-    """Parse a duration. Raises DurationError."""
+    """Parse a duration. Raises RuleError."""
     form = _FORM.fullmatch(text.strip())
     if form is None:
-        raise DurationError(f"{text.strip()!r} is not a duration: write 500ms, 2s or 500ms±100ms")
+        raise RuleError(f"{text.strip()!r} is not a duration: write 500ms, 2s or 500ms±100ms")
     ns = round(float(form[1]) * _UNITS[form[2]])
     spread = round(float(form[3]) * _UNITS[form[4]]) if form[3] else 0
     if ns + spread > _MAX_NS:
-        raise DurationError(f"{text.strip()!r} is longer than an hour")
+        raise RuleError(f"{text.strip()!r} is longer than an hour")
     return Duration(ns, spread)

@@ -6,8 +6,9 @@ A rule is checked against all installed grammars, as a server's protocol is only
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -19,7 +20,6 @@ from kiebitz.dissectors.editing.assignment_parser import (
     split_name,
 )
 from kiebitz.dissectors.editing.message_encoding import direction_of, encode_new, target_of
-from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import Filter, compile_filter
 from kiebitz.dissectors.filters.fields import COLUMNS, AnyField, Column, MessageField, MessageName
 from kiebitz.dissectors.filters.semantics import AllOf, Condition, Meaning
@@ -28,8 +28,8 @@ from kiebitz.dissectors.grammar.grammar import UNREADABLE, nearest_word
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Action, Direction
 from kiebitz.dissectors.registry import installed
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.services.alteration.impairment import Duration, DurationError, Impairment, parse_duration
-from kiebitz.services.alteration.selectors import ALL, Selector, SelectorError, split_selector
+from kiebitz.services.alteration.impairment import Duration, Impairment, parse_duration
+from kiebitz.services.alteration.selectors import ALL, RuleError, Selector, split_selector
 from kiebitz.storage.read.conditions import field_catalog
 
 _UNAVAILABLE = (
@@ -47,12 +47,6 @@ _UNAVAILABLE = (
 
 _REORDER = "reorder"
 """Suffix of a delay: later messages may overtake."""
-
-
-class RuleError(KiebitzError):
-    """An invalid rule; the text names the option, the reason and the valid form."""
-
-    is_usage = True
 
 
 class _SelectingRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,138 +124,67 @@ def option_text(option: str, *values: str) -> str:
     return " ".join((option, *map(shlex.quote, values)))
 
 
+@contextmanager
+def naming(option: str) -> Iterator[None]:
+    """Name the option in errors about its values. Raises RuleError."""
+    try:
+        yield
+    except (RuleError, AssignmentError) as error:
+        raise RuleError(f"{option}: {error}") from error
+
+
 def drop(text: str) -> Drop:
     """Parse `--drop FILTER`. Raises RuleError, as all of these do, and FilterError."""
-    wanted, pick = _parse_selection("--drop", text)
-    return Drop(text=option_text("--drop", text), wanted=wanted, pick=pick)
+    return _parse(Drop, "--drop", text)
 
 
 def double(text: str) -> Double:
     """Parse `--duplicate FILTER`."""
-    wanted, pick = _parse_selection("--duplicate", text)
-    return Double(text=option_text("--duplicate", text), wanted=wanted, pick=pick)
+    return _parse(Double, "--duplicate", text)
 
 
 def hold(text: str) -> Hold:
     """Parse `--hold FILTER`."""
-    wanted, pick = _parse_selection("--hold", text)
-    return Hold(text=option_text("--hold", text), wanted=wanted, pick=pick)
+    return _parse(Hold, "--hold", text)
 
 
 def delay(text: str, time: str) -> Delay:
     """Parse `--delay FILTER TIME`, with `, reorder` after the time if later messages may overtake."""
-    wanted, pick = _parse_selection("--delay", text)
     duration, _, order = time.partition(",")
-    if order and order.strip() != _REORDER:
-        raise RuleError(f"--delay: {order.strip()!r} is unknown here: write 500ms, or '500ms, {_REORDER}'")
-    try:
+    with naming("--delay"):
+        if order and order.strip() != _REORDER:
+            raise RuleError(f"{order.strip()!r} is unknown here: write 500ms, or '500ms, {_REORDER}'")
         read = parse_duration(duration)
-    except DurationError as error:
-        raise RuleError(f"--delay: {error}") from error
-    return Delay(
-        text=option_text("--delay", text, time), wanted=wanted, pick=pick, duration=read, may_pass=bool(order)
-    )
+    return _parse(Delay, "--delay", text, time, duration=read, may_pass=bool(order))
 
 
 def change(text: str, values: str, *, is_forced: bool) -> Change:
     """Parse `--change FILTER FIELD=VALUE…`."""
-    wanted, pick = _parse_selection("--change", text)
-    assignments = _assignments("--change", values)
-    if not assignments:
-        raise RuleError("--change: give at least one FIELD=VALUE, such as dice=2,1")
+    with naming("--change"):
+        assignments = tuple(parse_assignments(values))
+        if not assignments:
+            raise RuleError("give at least one FIELD=VALUE, such as dice=2,1")
+
+    def objection(kind: _Kind) -> tuple[bool, str] | None:
+        found = target_of(kind.dissector, kind.name, kind.direction, {}).objection(assignments)
+        has_fields = all(assignment.steps[0] in kind.fields for assignment in assignments)
+        return None if found is None else (has_fields, found)
+
+    rule = _parse(Change, "--change", text, values, assignments=assignments, is_forced=is_forced)
     if not is_forced:
-        _check_change(wanted, assignments)
-    return Change(
-        text=option_text("--change", text, values),
-        wanted=wanted,
-        pick=pick,
-        assignments=assignments,
-        is_forced=is_forced,
-    )
+        _check("--change", rule.wanted, objection)
+    return rule
 
 
 def insert(text: str, message: str, *, is_forced: bool) -> Insert:
     """Parse `--insert FILTER 'NAME FIELD=VALUE…'`."""
-    wanted, pick = _parse_selection("--insert", text)
     name, rest = split_name(message)
-    if not name:
-        raise RuleError("--insert: write the message's name first: 'NAME FIELD=VALUE …'")
-    assignments = _assignments("--insert", rest)
-    _check_insert(wanted, name, assignments, is_forced)
-    return Insert(
-        text=option_text("--insert", text, message),
-        wanted=wanted,
-        pick=pick,
-        name=name,
-        assignments=assignments,
-        is_forced=is_forced,
-    )
+    with naming("--insert"):
+        if not name:
+            raise RuleError("write the message's name first: 'NAME FIELD=VALUE …'")
+        assignments = tuple(parse_assignments(rest))
 
-
-def _parse_selection(option: str, text: str) -> tuple[Filter | None, Selector]:
-    try:
-        asked, pick = split_selector(text)
-    except SelectorError as error:
-        raise RuleError(f"{option}: {error}") from error
-    if not asked:
-        if pick == ALL:
-            raise RuleError(f"{option}: give a filter; udp or tcp selects all messages")
-        return None, pick
-    catalog = msgspec.structs.replace(field_catalog(), has_state=True)
-    wanted = compile_filter(asked, catalog)
-    unknown = next(filter(wanted.asks, _UNAVAILABLE), None)
-    if unknown is not None:
-        raise RuleError(
-            f"{option}: {unknown} is not known while a message is forwarded; use msg, dir, stream, who, "
-            "client, server, time, a field, or state.FIELD"
-        )
-    every = [*_kinds(installed().dissectors.values())]
-    if (
-        UNREADABLE not in wanted.compared_with("msg")
-        and next(_matching_kinds(wanted.meaning, every), None) is None
-    ):
-        raise RuleError(f"{option}: no message of any protocol can match {asked}{_suggestion(wanted, every)}")
-    return wanted, pick
-
-
-def _suggestion(wanted: Filter, every: Sequence[_Kind]) -> str:
-    """Return a suggestion for an unknown message name in a filter."""
-    known = {kind.name for kind in every}
-    for name in wanted.compared_with("msg"):
-        near = nearest_word(str(name), known) if name not in known else None
-        if near is not None:
-            return f"; {did_you_mean(near)}"
-    return ""
-
-
-def _assignments(option: str, text: str) -> tuple[Assignment, ...]:
-    try:
-        return tuple(parse_assignments(text))
-    except AssignmentError as error:
-        raise RuleError(f"{option}: {error}") from error
-
-
-def _check_change(wanted: Filter | None, assignments: Sequence[Assignment]) -> None:
-    """Raise RuleError if no message that may match can have these values."""
-    objections: dict[bool, str] = {}
-    for kind in _matching_kinds(wanted.meaning if wanted else None, _kinds(installed().dissectors.values())):
-        target = target_of(kind.dissector, kind.name, kind.direction, {})
-        objection = target.objection(assignments)
-        if objection is None:
-            return
-        # The objection of a message that has these fields is more helpful.
-        has_fields = all(assignment.steps[0] in kind.fields for assignment in assignments)
-        objections.setdefault(has_fields, objection)
-    if objections:
-        raise RuleError(f"--change: {objections.get(True) or objections[False]}")
-
-
-def _check_insert(
-    wanted: Filter | None, name: str, assignments: Sequence[Assignment], is_forced: bool
-) -> None:
-    """Raise RuleError if no protocol with a matching message has this one, with these values."""
-    objections: dict[bool, str] = {}
-    for kind in _matching_kinds(wanted.meaning if wanted else None, _kinds(installed().dissectors.values())):
+    def objection(kind: _Kind) -> tuple[bool, str] | None:
         directions = (kind.direction, OPPOSITE[kind.direction])
         try:
             if is_forced:
@@ -269,12 +192,63 @@ def _check_insert(
             else:
                 encode_new(kind.dissector, name, directions, assignments)
         except AssignmentError as error:
-            is_known = any(kind.dissector.grammar.rows_named(one, name) for one in directions)
-            objections.setdefault(is_known, str(error))
-        else:
+            return any(kind.dissector.grammar.rows_named(one, name) for one in directions), str(error)
+        return None
+
+    rule = _parse(Insert, "--insert", text, message, name=name, assignments=assignments, is_forced=is_forced)
+    _check("--insert", rule.wanted, objection)
+    return rule
+
+
+_Selecting = TypeVar("_Selecting", bound=_SelectingRule)
+
+
+def _parse(kind: type[_Selecting], option: str, text: str, *values: str, **own: Any) -> _Selecting:
+    """Return a rule with the messages that the filter `text` selects, and with what is its `own`."""
+    with naming(option):
+        wanted, pick = _parse_selection(text)
+    return kind(text=option_text(option, text, *values), wanted=wanted, pick=pick, **own)
+
+
+def _parse_selection(text: str) -> tuple[Filter | None, Selector]:
+    asked, pick = split_selector(text)
+    if not asked:
+        if pick == ALL:
+            raise RuleError("give a filter; udp or tcp selects all messages")
+        return None, pick
+    catalog = msgspec.structs.replace(field_catalog(), has_state=True)
+    wanted = compile_filter(asked, catalog)
+    unknown = next(filter(wanted.asks, _UNAVAILABLE), None)
+    if unknown is not None:
+        raise RuleError(
+            f"{unknown} is not known while a message is forwarded; use msg, dir, stream, who, client, "
+            "server, time, a field, or state.FIELD"
+        )
+    if UNREADABLE not in wanted.compared_with("msg") and next(_matching_kinds(wanted), None) is None:
+        raise RuleError(f"no message of any protocol can match {asked}{_suggestion(wanted)}")
+    return wanted, pick
+
+
+def _suggestion(wanted: Filter) -> str:
+    """Return a suggestion for an unknown message name in a filter."""
+    known = {kind.name for kind in _matching_kinds(None)}
+    for name in wanted.compared_with("msg"):
+        near = nearest_word(str(name), known) if name not in known else None
+        if near is not None:
+            return f"; {did_you_mean(near)}"
+    return ""
+
+
+def _check(option: str, wanted: Filter | None, objection: Callable[[_Kind], tuple[bool, str] | None]) -> None:
+    """Raise RuleError if there is an objection for each message that may match; the first true one counts."""
+    objections: dict[bool, str] = {}
+    for kind in _matching_kinds(wanted):
+        found = objection(kind)
+        if found is None:
             return
+        objections.setdefault(*found)
     if objections:
-        raise RuleError(f"--insert: {objections.get(True) or objections[False]}")
+        raise RuleError(f"{option}: {objections.get(True) or objections[False]}")
 
 
 # The static check: which messages a filter can match, from the grammars alone. It finds misspelt names and
@@ -290,19 +264,16 @@ class _Kind(msgspec.Struct, frozen=True):
     fields: frozenset[str]
 
 
-def _kinds(dissectors: Iterable[Dissector]) -> Iterator[_Kind]:
-    """Yield all kinds of messages in the order of the grammars."""
-    for dissector in dissectors:
+def _matching_kinds(wanted: Filter | None) -> Iterator[_Kind]:
+    """Yield the kinds of messages that may match a filter, in the order of the grammars."""
+    for dissector in installed().dissectors.values():
         for direction in DIRECTIONS:
             for name in dissector.grammar.names(direction):
                 rows = dissector.grammar.rows_named(direction, name)
                 fields = frozenset(field.name for row in rows for field in row.fields)
-                yield _Kind(dissector, name, direction, fields)
-
-
-def _matching_kinds(meaning: Meaning | None, among: Iterable[_Kind]) -> Iterator[_Kind]:
-    """Return the kinds that may match a filter; all without one."""
-    return (kind for kind in among if meaning is None or _may_match(meaning, kind) is not False)
+                kind = _Kind(dissector, name, direction, fields)
+                if wanted is None or _may_match(wanted.meaning, kind) is not False:
+                    yield kind
 
 
 def _may_match(meaning: Meaning, kind: _Kind) -> bool | None:

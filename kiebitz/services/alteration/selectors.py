@@ -25,8 +25,10 @@ _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)\s*%", re.ASCII)
 _SEED = re.compile(r"seed\s+(\d{1,18})", re.ASCII)
 
 
-class SelectorError(KiebitzError):
-    """An invalid selector; the text shows the valid forms."""
+class RuleError(KiebitzError):
+    """An invalid rule; the text gives the reason and the valid form, and in the end the option."""
+
+    is_usage = True
 
 
 class Selector(msgspec.Struct, frozen=True):
@@ -60,8 +62,14 @@ def chance(seed: int | None, count: int, place: str, purpose: str) -> float:
     return random.Random(f"{seed} {place} {count} {purpose}").random()
 
 
+def parse_share(text: str) -> float | None:
+    """Return a percentage as a number from 0 to 1; None if it is none."""
+    share = _SHARE.fullmatch(text)
+    return None if share is None or float(share[1]) > 100 else float(share[1]) / 100
+
+
 def split_selector(text: str) -> tuple[str, Selector]:
-    """Split a filter from the selector in brackets after it. Raises SelectorError."""
+    """Split a filter from the selector in brackets after it. Raises RuleError."""
     form = _SUFFIX.fullmatch(text)
     # `Wurf[0]` is a part of a field.
     is_index = form is not None and _INDEX.fullmatch(form["pick"]) and text[form.end("filter")] == "["
@@ -73,14 +81,14 @@ def split_selector(text: str) -> tuple[str, Selector]:
 def _parse(text: str) -> Selector:
     which, *rest = (part.strip() for part in text.split(","))
     seed = _SEED.fullmatch(rest[0]) if len(rest) == 1 else None
-    if share := _SHARE.fullmatch(which):
-        if float(share[1]) <= 100 and (not rest or seed):
-            return Selector(share=float(share[1]) / 100, seed=int(seed[1]) if seed else None)
-    elif not rest:
+    share = parse_share(which)
+    if share is not None and (not rest or seed):
+        return Selector(share=share, seed=int(seed[1]) if seed else None)
+    if not rest:
         if numbered := _NUMBERED.fullmatch(which):
             return Selector(int(numbered[1]), int(numbered[1]))
         if every := _EVERY.fullmatch(which):
             return Selector(int(every[1]), step=int(every[1]))
         if first := _FIRST.fullmatch(which):
             return Selector(last=int(first[1] or 1))
-    raise SelectorError(f"[{text}] is not a selector: write {FORMS}")
+    raise RuleError(f"[{text}] is not a selector: write {FORMS}")
