@@ -14,7 +14,7 @@ from kiebitz.cli.options.anonymizing import (
     mapping_file_option,
     writing_mapping,
 )
-from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.messages import player_option
 from kiebitz.cli.options.part import part_options
 from kiebitz.cli.options.records import output_option
 from kiebitz.cli.options.session import open_session

@@ -223,7 +223,7 @@ def _protocol_and_script(
 ) -> tuple[Dissector, Script | None]:
     """Return the protocol to test and the game of --via-session. Raises click.UsageError."""
     from kiebitz.cli.probe.options import recognise_protocol
-    from kiebitz.services.probing.recorded_samples import script_in
+    from kiebitz.services.probing.route_selection import script_in
 
     named = None if protocol is None else dissector_of(protocol.lower())
     if protocol is not None and named is None:

@@ -9,7 +9,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.messages import game_option, moment_option, player_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.records import BESIDE_OUTPUT, DATABASE, RenamedOption, as_records, svg_option

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import click
 
-from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.messages import player_option
 from kiebitz.cli.options.part import part_options
 from kiebitz.cli.options.records import output_option
 from kiebitz.cli.options.session import open_session, session_argument

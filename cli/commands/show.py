@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from kiebitz.cli.completion.session import complete_message
-from kiebitz.cli.options.messages import MessageNumber, message_numbered
-from kiebitz.cli.options.moments import player_option
+from kiebitz.cli.options.messages import MessageNumber, message_numbered, player_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing

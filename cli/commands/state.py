@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.options.moments import game_option, moment_option, player_option
+from kiebitz.cli.options.messages import game_option, moment_option, player_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.records import svg_option
 from kiebitz.cli.options.session import open_session, session_argument

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.moments import game_option
+from kiebitz.cli.options.messages import game_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.records import svg_option
 from kiebitz.cli.options.session import open_session, session_argument

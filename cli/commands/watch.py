@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.moments import game_option, player_option
+from kiebitz.cli.options.messages import game_option, player_option
 from kiebitz.cli.options.protocol_files import files_to_reload, protocol_option, reload_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.plugins import warn_about_missing

@@ -1,17 +1,23 @@
-"""Message numbers on the command line: `#31` or 31, counted within a session."""
+"""Message numbers on the command line: `#31` or 31, counted within a session.
+
+Options that select a moment, a game or a player of a session.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from kiebitz.cli.param_type import ParamType
+from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
+from kiebitz.cli.param_type import ParamType, Parsed
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.model import PUBLIC, Message
 from kiebitz.services.sessions import nearest_number
 from kiebitz.storage.read.message_queries import messages
+from kiebitz.storage.read.seek import parse_position
 from kiebitz.storage.read.timeline import Timeline
 
 _NUMBERED = re.compile(r"\s*#?(\d{1,18})(?:\s+(.*))?", re.DOTALL | re.ASCII)
@@ -57,3 +63,28 @@ def message_numbered(timeline: Timeline, number: int) -> Message:
             f"#{number}: no such message in this session; {nearest_number(number, known)}"
         )
     return row
+
+
+game_option = click.option(
+    "--game", "number", type=int, metavar="N", shell_complete=complete_game, help="Only this game."
+)
+
+player_option = click.option(
+    "--as",
+    "player",
+    metavar="PLAYER",
+    shell_complete=complete_player,
+    help=f"Show only what this player could observe; {PUBLIC}: what all at the table may know.",
+)
+
+
+def moment_option(flag: str, parameter: str, help_text: str) -> Callable[[Any], Any]:
+    """Return an option for a moment; None if it is not given."""
+    return click.option(
+        flag,
+        parameter,
+        type=Parsed("moment", parse_position),
+        metavar="MOMENT",
+        shell_complete=complete_moment,
+        help=help_text,
+    )

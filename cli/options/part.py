@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.moments import game_option, moment_option
+from kiebitz.cli.options.messages import game_option, moment_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.records import Command, add_options, as_records
 from kiebitz.storage.derived.selection import PartRequest

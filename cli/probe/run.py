@@ -27,8 +27,8 @@ from kiebitz.dissectors.probing.case import Case
 from kiebitz.services.output_files import opened
 from kiebitz.services.probing.connection_setup import ProbeSetup, targets
 from kiebitz.services.probing.known_failures import KnownFailures
-from kiebitz.services.probing.recorded_samples import built_in_script
 from kiebitz.services.probing.results import Result, counts_in_words, totals_of
+from kiebitz.services.probing.route_selection import built_in_script
 from kiebitz.services.probing.test_run import RunLimits, TestRun
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted

@@ -28,7 +28,7 @@ from kiebitz.services.server_addresses import addresses_of
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.storage.database.schema import MEMORY, StorageError
 from kiebitz.storage.read.players import no_such_player
-from kiebitz.storage.read.script import script_of
+from kiebitz.storage.read.recorded_items import script_of
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.disk_space import SpaceLimit
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder

@@ -15,8 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from kiebitz.cli.listings import content_of
-from kiebitz.cli.spectator.event_cursor import EventCursor
-from kiebitz.cli.spectator.followed_session import FollowedSession
+from kiebitz.cli.spectator.followed_session import EventCursor, FollowedSession
 from kiebitz.cli.terminal.console import COLOURS
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.table import short_address

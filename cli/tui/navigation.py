@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kiebitz.cli.spectator.event_cursor import EventCursor
-from kiebitz.cli.spectator.followed_session import FollowedSession
+from kiebitz.cli.spectator.followed_session import EventCursor, FollowedSession
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import RenderableType
 from kiebitz.cli.tui.lists import ClientNames, DiagnosticRows, EventRows, MessageRows, StreamRows

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kiebitz.cli.spectator.event_cursor import EventCursor
+from kiebitz.cli.spectator.followed_session import EventCursor
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
 from kiebitz.cli.tui.marks import Marks, any_between
 from kiebitz.cli.tui.navigation import Navigator

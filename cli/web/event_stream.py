@@ -24,9 +24,15 @@ from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.lists import event_records
-from kiebitz.cli.web.picture_cache import cached_table
 from kiebitz.cli.web.query_executor import QueryExecutor
-from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
+from kiebitz.cli.web.reader import (
+    UNREADABLE,
+    NotThereError,
+    Reader,
+    ServedSession,
+    cached_table,
+    explain_error,
+)
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import dissector_of, using_copies

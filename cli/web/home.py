@@ -30,7 +30,7 @@ from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.read.results import named_result
+from kiebitz.storage.read.players import named_result
 
 _PAUSE_S = 0.1
 """Minimum time in seconds between two summaries of a session."""

@@ -30,8 +30,7 @@ from kiebitz.cli.web.lists import (
     stream_list,
 )
 from kiebitz.cli.web.page import joined_script, page_files
-from kiebitz.cli.web.picture_cache import render_table
-from kiebitz.cli.web.reader import Reader, RenderedTable, View
+from kiebitz.cli.web.reader import Reader, RenderedTable, View, render_table
 from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.cli.web.sequence import dropped_messages
 from kiebitz.cli.web.timeline_overview import timeline_overview

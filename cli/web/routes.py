@@ -27,8 +27,7 @@ from kiebitz.cli.web.lists import (
     messages,
     stream_list,
 )
-from kiebitz.cli.web.picture_cache import cached_table
-from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
+from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, cached_table
 from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, ForbiddenError, Parameter, RowRange
 from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.timeline_overview import timeline_overview
@@ -37,9 +36,8 @@ from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import PUBLIC, Severity, TableInfo
 from kiebitz.services.sessions import given_name
 from kiebitz.storage.read.conditions import complete_filter
-from kiebitz.storage.read.event_text import game_title
+from kiebitz.storage.read.event_text import game_title, iso_time
 from kiebitz.storage.read.seen_rows import NO_SUCH_MESSAGE
-from kiebitz.storage.read.times import iso_time
 from kiebitz.storage.session.message_detail import MessageDetail
 
 _MAX_COMPLETIONS = 200

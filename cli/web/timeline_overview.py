@@ -16,7 +16,7 @@ from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.message_queries import placeholders, visible_groups
-from kiebitz.storage.read.results import named_result
+from kiebitz.storage.read.players import named_result
 
 _MAX_TIMES = 500
 _MAX_GAMES = 1000

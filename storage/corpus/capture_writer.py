@@ -12,8 +12,8 @@ from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.storage.corpus.layout import BY_CAPTURE, COLUMNS, PROTOCOL, file_name
 from kiebitz.storage.database.schema import SESSION_CONDITIONS, TABLES
 from kiebitz.storage.read.message_queries import MAX_SHOWN_BYTES, StoredDiagnostic, diagnostics_by_id, streams
+from kiebitz.storage.read.players import named_result
 from kiebitz.storage.read.recorded_bytes import RecordedBytes
-from kiebitz.storage.read.results import named_result
 from kiebitz.storage.session.session import Session
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.storage.corpus.engine import Engine
 from kiebitz.storage.corpus.layout import CorpusError
 from kiebitz.storage.database.schema import TABLES
+from kiebitz.storage.read.event_text import seconds_between
 from kiebitz.storage.read.message_queries import MessageDiagnostic
 from kiebitz.storage.read.timeline import CountedSession
-from kiebitz.storage.read.times import seconds_between
 from kiebitz.storage.session.listing_records import ListedDiagnostic, ListedMessage
 from kiebitz.storage.session.session import Event, Game
 

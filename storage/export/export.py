@@ -19,9 +19,8 @@ from kiebitz.dissectors.extras import require_extra
 from kiebitz.storage.derived.selection import Selection
 from kiebitz.storage.export.rows import MessageRow, message_rows
 from kiebitz.storage.read.alterations import altered_message_ids
-from kiebitz.storage.read.event_text import sentence
+from kiebitz.storage.read.event_text import iso_time, sentence
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.read.times import iso_time
 
 
 class Writer(Protocol):

@@ -1,14 +1,20 @@
-"""The names of a session's clients by stream, as far as they sent them."""
+"""The names of a session's clients by stream, as far as they sent them.
+
+Results of games, with names in place of players' numbers.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
+from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.model import PUBLIC
+from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.sentences import named
+from kiebitz.dissectors.model import PUBLIC, Game
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.database.schema import StorageError
@@ -114,3 +120,41 @@ def no_such_player(player: str, known: Collection[str]) -> StorageError:
     else:
         hint = "no player acts in it"
     return StorageError(f"there is no player {player} in this session; {hint}")
+
+
+def named_result(timeline: Timeline, game: Game) -> dict[str, Any] | None:
+    """Return a game's result with players' names for their numbers, as far as known to the table then."""
+    result = game.result
+    dissector = dissector_of(game.protocol)
+    if not result or dissector is None:
+        return result
+    handles: IdentifierKinds = {**dissector.grammar.state_identifiers, **dissector.grammar.data_identifiers}
+    # Most games identify players by name, and need no state.
+    if not any(_has_number(value, handles.get(key)) for key, value in result.items()):
+        return result
+    span = timeline.span(game.id)
+    if span is None:
+        return result
+    state = timeline.state_at(game.table_id, span[1].seq)
+    part = state.get("games", {}).get(str(game.id), {})
+    names = _names(state.get("players")) | _names(part.get("players"))
+
+    def name_of(number: int | str) -> int | str:
+        return names.get(str(number), number)
+
+    return {key: named(value, handles.get(key), name_of) for key, value in result.items()}
+
+
+def _has_number(value: Any, handle: IdentifierKind | KeysOf | None) -> bool:
+    if isinstance(handle, KeysOf):
+        return handle.kind.of_player and isinstance(value, dict) and any(map(str.isdecimal, value))
+    parts = value if isinstance(value, list) else [value]
+    return handle is not None and handle.of_player and any(isinstance(part, int) for part in parts)
+
+
+def _names(players: Any) -> dict[str, str]:
+    """Return the names of a state's players by their numbers; many states identify them by name anyway."""
+    if not isinstance(players, dict):
+        return {}
+    known = {number: player.get("name") for number, player in players.items() if isinstance(player, dict)}
+    return {number: name for number, name in known.items() if isinstance(name, str) and name}

@@ -29,16 +29,15 @@ from kiebitz.storage.read.alterations import (
     original_message,
 )
 from kiebitz.storage.read.conditions import compile_optional_filter, sql_condition
+from kiebitz.storage.read.event_text import seconds_between, utc
 from kiebitz.storage.read.message_queries import StoredDiagnostic
 from kiebitz.storage.read.message_queries import diagnostics as stored_diagnostics
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.message_queries import streams as stored_streams
-from kiebitz.storage.read.players import name_of_stream, names_of_streams
-from kiebitz.storage.read.results import named_result
+from kiebitz.storage.read.players import name_of_stream, named_result, names_of_streams
 from kiebitz.storage.read.seek import find_game, game_at, parse_position, seen_state, tables_at
 from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.read.times import seconds_between, utc
 from kiebitz.storage.read.visibility import Visibility
 
 if TYPE_CHECKING:

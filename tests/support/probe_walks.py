@@ -19,7 +19,7 @@ from kiebitz.dissectors.replay.replay_peer import (
     WaitUntil,
 )
 from kiebitz.dissectors.replay.script import Script
-from kiebitz.services.probing.recorded_samples import script_in
+from kiebitz.services.probing.route_selection import script_in
 
 STEP_S = 0.05
 MOST_STEPS = 100

@@ -14,8 +14,8 @@ from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.services.interop.plan import HOST, Plan, Program, limited_words
 from kiebitz.services.interop.results import ProbeSummary
 from kiebitz.services.probing.connection_setup import NEXT_PORT, PORT, ProbeSetup, targets
-from kiebitz.services.probing.recorded_samples import built_in_script
 from kiebitz.services.probing.results import by_verdict
+from kiebitz.services.probing.route_selection import built_in_script
 from kiebitz.services.probing.test_run import RunLimits, TestRun
 from kiebitz.services.recording.relay_process import free_port
 
