@@ -22,9 +22,10 @@ from kiebitz.dissectors.drafting.framing import (
     in_websocket,
 )
 from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifiers
-from kiebitz.dissectors.drafting.message_names import known_names, values_in
+from kiebitz.dissectors.drafting.message_names import codes_in, known_names, values_in
 from kiebitz.dissectors.drafting.observation import observed
 from kiebitz.dissectors.drafting.relations import (
+    CODED,
     find_answers,
     find_broadcasts,
     find_heartbeat_answers,
@@ -137,7 +138,11 @@ def draft(
     if not messages:
         seen = observed(segments, choice, choice.messages)
         raise DraftingError(f"{source}: no message names found in {choice.framing.kind}. Seen: {seen}")
-    binary = layouts(messages, form.format.order) if form.format.kind == "struct" else None
+    binary = (
+        layouts(messages, form.format.order, choice.framing.kind == "size")
+        if form.format.kind == "struct"
+        else None
+    )
     has_keys = not form.is_positional
     on_progress(3, _STEPS)
     tables = [one.table for one in conversations]
@@ -183,7 +188,7 @@ def draft(
     total = sum(len(message.data) for message in choice.messages) + choice.left_over
     shares = described, size / max(1, total)
     contents.shortfall, seen = _shortfall(
-        segments, choice, messages, shares, () if form.has_codes else values_in(messages)
+        segments, choice, messages, shares, codes_in(rows) if form.has_codes else values_in(messages)
     )
     result = Draft(
         text=text_of(contents),
@@ -222,10 +227,16 @@ def _shortfall(
         ), observed(segments, choice, [message for message in choice.messages if message.order in missed])
     number = sum(message.name in odd for message in messages)
     if number > _MOST_ODD * len(messages):
-        words = " and ".join(repr(printable(name)) for name in islice(odd, 2))
+        words = " and ".join(repr(printable(name.removeprefix(CODED))) for name in islice(odd, 2))
+        is_coded = messages[0].name.startswith(CODED)
+        what = (
+            "numbers of messages hardly recur"
+            if is_coded
+            else "words of messages differ in their digits only"
+        )
         return (
             f"{number:,} of {len(messages):,} messages begin with a value instead of a name"
-        ), f"the first words of messages differ in their digits only, such as {words}"
+        ), f"the first {what}, such as {words}"
     return "", ""
 
 
@@ -253,7 +264,7 @@ def _refuse_random(pieces: Iterable[bytes], source: str) -> None:
 def _named(messages: Sequence[Message], framing: Framing, form: FormatChoice) -> list[Message]:
     """Parse messages in place, and return those with a known name."""
     for message in messages:
-        parsed = form.parse(content(framing, message.data))
+        parsed = form.parse(content(framing, message.data, form.format.kind != "struct"))
         if parsed is not None:
             message.name, message.values = parsed
             message.name = code_of(framing, message.data) if framing.has_name else message.name
@@ -263,7 +274,7 @@ def _named(messages: Sequence[Message], framing: Framing, form: FormatChoice) ->
     found = [message for message in messages if (message.direction, message.name) in known]
     if form.has_codes:
         for message in found:
-            message.name = f"message_{message.name}"
+            message.name = f"{CODED}{message.name}"
     return found
 
 

@@ -24,7 +24,9 @@ def choose_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice
     """Return the format that fits best."""
     if framing.has_name:
         return _format_after_header(framing, messages)
-    contents = [found for message in _sampled(messages) if (found := content(framing, message.data)).strip()]
+    contents = [
+        found for message in _sampled(messages) if (found := content(framing, message.data, True)).strip()
+    ]
     if _share(contents, json_object) >= 0.8:
         return json_format(contents)
     if _share(contents, element_of) >= 0.5 and Counter(c[:1] for c in contents).most_common(1)[0][0] == b"<":
@@ -32,7 +34,7 @@ def choose_format(framing: Framing, messages: Sequence[Message]) -> FormatChoice
     encoding: TextEncoding = "utf-8" if _share(contents, _utf8) >= 0.99 else "latin-1"
     texts = [content.rstrip(b"\r\n").decode(encoding, "replace") for content in contents]
     if sum(map(_is_printable, texts)) < 0.8 * len(texts):
-        return struct_format(framing, contents)
+        return struct_format(framing, [content(framing, message.data) for message in _sampled(messages)])
     return text_format(framing, texts, encoding)
 
 

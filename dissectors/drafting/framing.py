@@ -11,12 +11,14 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import chain
+from math import gcd
 
 import msgspec
 
-from kiebitz.dissectors.drafting.headers import common_size, described, find_header, framing_of
+from kiebitz.dissectors.drafting.binary import find_fields
+from kiebitz.dissectors.drafting.headers import lengths
 from kiebitz.dissectors.drafting.json_format import json_object
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
 from kiebitz.dissectors.drafting.xml_format import element_of
@@ -33,6 +35,14 @@ from kiebitz.dissectors.websocket.violations import NO_HANDSHAKE, NO_UPGRADE
 
 _SAMPLE = 4 << 20
 """Number of bytes of all segments together by which candidates are scored."""
+
+_SAMPLE_OF_HEADERS = 64 << 10
+"""Number of bytes by which headers are compared."""
+
+_MAX_HEADS = 5000
+"""Number of frames by which a header is described."""
+
+_LEAST_FRAMES = 3
 
 _WANTED = 0.9
 """Least share of turns at which frames end for a framing that fits."""
@@ -80,6 +90,8 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
         best = max(_binary(sample), key=lambda found: found[0], default=None)
         if best is not None and best[0] > fit:
             return _choice(segments, best[1], best[2])
+        if not is_text(sample) and (by_fields := _by_fields(segments)) is not None:
+            return by_fields
         is_line = framing is None or framing.kind != "xml"
         if best is None and fit < _GUESS and is_line and is_text(sample) and _is_sent_whole(sample):
             return _choice(segments, Framing(kind="send"), "a guess: messages have no end that was found")
@@ -108,15 +120,17 @@ def frames_of(framing: Framing, segment: Segment) -> Iterator[Frame]:
     ends = segment.ends if framing.kind == "send" else [len(segment.data)]
     pieces = zip((0, *ends), ends, strict=False)
     found = (framer.feed(start, segment.data[start:end]) for start, end in pieces)
+    header = _header(framing)
     for frame in chain(chain.from_iterable(found), framer.eof()):
-        if frame.cut is None and _is_fitting(framing, frame):
+        if frame.cut is None and _is_fitting(framing, header, frame):
             yield frame
 
 
-def _is_fitting(framing: Framing, frame: Frame) -> bool:
+def _is_fitting(framing: Framing, header: Header, frame: Frame) -> bool:
     """Return True if a frame agrees with its header; of WebSocket, the head of HTTP is one, too."""
     if framing.kind == "length":
-        return _header_end(framing, frame.data) is not None
+        found = header.extent(frame.data, 0, frame.size)
+        return found is not None and found.size == frame.size
     if framing.kind != "websocket":
         return True
     if is_plain(frame.data):
@@ -126,15 +140,16 @@ def _is_fitting(framing: Framing, frame: Frame) -> bool:
     return read_head(frame.data) is not None
 
 
-def content(framing: Framing, frame: bytes) -> bytes:
-    """Return a frame without its line end, delimiter, or header."""
+def content(framing: Framing, frame: bytes, is_text: bool = False) -> bytes:
+    """Return a frame without its line end, delimiter, or header; of text also without padding."""
     if framing.kind == "websocket":
         return plain_payload(frame)[1]
-    start, end = _envelope(framing).body(frame)
+    start, end = _envelope(framing, is_text).body(frame)
     if framing.kind == "length":
-        start = _header_end(framing, frame) or 0
-    found = frame[start:end]
-    return found.replace(b"\r\n", b"\n") if framing.kind == "block" else found
+        found = _header(framing).extent(frame, 0, len(frame))
+        start = 0 if found is None else found.start
+    body = frame[start:end]
+    return body.replace(b"\r\n", b"\n") if framing.kind == "block" else body
 
 
 def code_of(framing: Framing, frame: bytes) -> str:
@@ -143,15 +158,10 @@ def code_of(framing: Framing, frame: bytes) -> str:
 
 
 @lru_cache(maxsize=16)
-def _envelope(framing: Framing) -> FileEnvelope:
+def _envelope(framing: Framing, is_text: bool) -> FileEnvelope:
     kinds: dict[str, FormatKind] = {"json": "json", "xml": "xml", "length": "struct", "datagrams": "struct"}
-    return FileEnvelope(framing, Format(kind=kinds.get(framing.kind, "words")))
-
-
-def _header_end(framing: Framing, frame: bytes) -> int | None:
-    """Return the offset of the message in a frame; None if the frame contradicts its header."""
-    found = _header(framing).extent(frame, 0, len(frame))
-    return found.start if found is not None and found.size == len(frame) else None
+    usual: FormatKind = "words" if is_text or framing.kind not in ("size", "fields") else "struct"
+    return FileEnvelope(framing, Format(kind=kinds.get(framing.kind, usual)))
 
 
 @lru_cache(maxsize=16)
@@ -159,11 +169,16 @@ def _header(framing: Framing) -> Header:
     return Header(framing, Format())
 
 
-def _choice(segments: Sequence[Segment], framing: Framing, evidence: str) -> Choice:
+def _choice(
+    segments: Sequence[Segment],
+    framing: Framing,
+    evidence: str,
+    cut: Callable[[Segment], Iterable[Frame]] | None = None,
+) -> Choice:
     messages: list[Message] = []
     left_over = hits = turns = 0
     for segment in segments:
-        frames = [*frames_of(framing, segment)]
+        frames = [*(frames_of(framing, segment) if cut is None else cut(segment))]
         left_over += len(segment.data) - _covered(segment, frames)
         hits += _count_hits(framing, segment, frames)
         turns += len(segment.turns)
@@ -185,10 +200,10 @@ def _choice(segments: Sequence[Segment], framing: Framing, evidence: str) -> Cho
     return Choice(framing, messages, fit, left_over, evidence)
 
 
-def _sample(segments: Sequence[Segment]) -> list[Segment]:
-    """Return the first segments, shortened to whole turns, of both directions."""
+def _sample(segments: Sequence[Segment], most: int = _SAMPLE) -> list[Segment]:
+    """Return the segments, shortened to whole turns, with about so many bytes together."""
     found: list[Segment] = []
-    share = max(_SAMPLE // max(1, len(segments)), 4096)
+    share = max(most // max(1, len(segments)), 4096)
     for segment in segments:
         if len(segment.data) <= share:
             found.append(segment)
@@ -204,17 +219,18 @@ def _sample(segments: Sequence[Segment]) -> list[Segment]:
     return [segment for segment in found if segment.data]
 
 
-def _fit(segments: Sequence[Segment], framing: Framing) -> tuple[float, int]:
-    """Return the share of turns at which frames end, times the share of bytes in frames, and their number."""
-    hits = turns = frames = covered = size = 0
+def _fit(segments: Sequence[Segment], framing: Framing) -> tuple[float, Counter[int]]:
+    """Return the share of turns at which frames end, times the share of bytes in frames, and their sizes."""
+    hits = turns = covered = size = 0
+    sizes: Counter[int] = Counter()
     for segment in segments:
         found = [*frames_of(framing, segment)]
-        frames += len(found)
+        sizes.update(frame.size for frame in found)
         covered += _covered(segment, found)
         hits += _count_hits(framing, segment, found)
         turns += len(segment.turns)
         size += len(segment.data)
-    return hits / max(1, turns) * covered / max(1, size), frames
+    return hits / max(1, turns) * covered / max(1, size), sizes
 
 
 def _covered(segment: Segment, frames: Sequence[Frame]) -> int:
@@ -345,20 +361,66 @@ def _delimiter(segments: Sequence[Segment], end: bytes) -> Framing:
     return Framing(kind="delimiter", end=end.decode("latin-1"))
 
 
-# Headers.
+# Binary.
 
 
 def _binary(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing, str]]:
-    """Yield the fitting headers, and WebSocket in mid-stream, with their scores and evidence."""
-    header = find_header(segments)
-    if header is not None:
-        yield header.fit, framing_of(header, segments), described(header, segments)
-    elif not is_text(segments) and (size := common_size(segments)) > 1:
+    """Yield the fitting headers and sizes, and WebSocket in mid-stream, with their fits and evidence."""
+    few = _sample(segments, _SAMPLE_OF_HEADERS)
+    found = [(fit, *each.rank, each) for each in lengths() if (fit := _header_fit(few, each.framing()))]
+    size = 1 if is_text(segments) else _common_size(segments)
+    if found:
+        fit, *_, best = max(found)
+        frames = [frame for segment in segments for frame in frames_of(best.framing(), segment)]
+        heads = [frame.data[: best.before] for frame in frames[:_MAX_HEADS]]
+        if size == 1 or len({frame.size for frame in frames}) > 1:
+            yield fit, best.framing(heads), best.described(heads)
+            size = 1
+    if size > 1:
         yield _WANTED, Framing(kind="size", size=size), f"all that is sent has {size} bytes, or a multiple"
     for framing in (Framing(kind="length", prefix="varint"), Framing(kind="websocket")):
-        fit, frames = _fit(segments, framing)
-        if fit >= _WANTED and frames >= 3:
+        if fit := _header_fit(segments, framing):
             yield fit, framing, ""
+
+
+def _by_fields(segments: Sequence[Segment]) -> Choice | None:
+    """Return binary messages that end with their fields, None if these do not lead to all ends."""
+    pieces = [
+        (segment.direction, segment.data[start:end])
+        for segment in segments
+        for start, end in zip((0, *segment.ends), segment.ends, strict=False)
+    ]
+    ends_of = find_fields(pieces[:_MAX_HEADS])
+    if ends_of is None:
+        return None
+
+    def frames(segment: Segment) -> list[Frame]:
+        ends = ends_of(segment.direction, segment.data)
+        return [
+            Frame(start, segment.data[start:end], end - start)
+            for start, end in zip((0, *ends), ends, strict=False)
+        ]
+
+    evidence = "messages end with their fields, at all pauses of the senders"
+    found = _choice(segments, Framing(kind="fields"), evidence, frames)
+    return found if found.fit >= _WANTED and not found.left_over else None
+
+
+def _header_fit(segments: Sequence[Segment], framing: Framing) -> float:
+    """Return the fit of frames with a header; 0.0 if it is too low, or if most frames are empty."""
+    fit, sizes = _fit(segments, framing)
+    is_usual = sizes.total() >= _LEAST_FRAMES and 2 * sizes[min(sizes)] <= sizes.total() + 1
+    return round(fit, 2) if fit >= _WANTED and (is_usual or len(sizes) == 1) else 0.0
+
+
+def _common_size(segments: Iterable[Segment]) -> int:
+    """Return the greatest size of which each turn has a whole number; 1 if there is none."""
+    sizes = [
+        turn - start
+        for segment in segments
+        for start, turn in zip((0, *segment.turns), segment.turns, strict=False)
+    ]
+    return reduce(gcd, sizes, 0) if len(sizes) >= _LEAST_FRAMES else 1
 
 
 def entropy(data: bytes) -> float:

@@ -6,8 +6,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.format_choice import MAX_NAME, MAX_NAMES
 from kiebitz.dissectors.drafting.traffic import Message
+
+_MANY_CODES = 6
+"""Number of names with the same fields from which they may be values."""
 
 _NAME_LIKE = re.compile(r"[^\w\s]{0,2}[^\W\d][\w .+!?*#/-]*")
 
@@ -40,6 +44,20 @@ def values_in(messages: Iterable[Message]) -> list[str]:
         if number < 3:
             alike[direction, re.sub(r"\d+", "0", name)].append(name)
     return [name for names in alike.values() if len(names) > 1 for name in names]
+
+
+def codes_in(rows: Iterable[Row]) -> list[str]:
+    """Return numbers that are rather values than names: many have the same fields, and hardly recur."""
+    alike: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.columns:
+            alike[row.direction, *(column.type for column in row.columns)].append(row)
+    return [
+        row.name
+        for found in alike.values()
+        if len(found) >= _MANY_CODES and sum(len(row.messages) for row in found) <= 3 * len(found)
+        for row in found
+    ]
 
 
 def _fold(name: str) -> str:

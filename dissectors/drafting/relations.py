@@ -17,6 +17,9 @@ from kiebitz.dissectors.drafting.identifiers import leaves
 from kiebitz.dissectors.drafting.traffic import Message
 from kiebitz.dissectors.model import OPPOSITE, Direction
 
+CODED = "message_"
+"""Beginning of the names of messages of which only a number is sent."""
+
 Kind = tuple[Direction, str]
 """Direction and name of a message."""
 
@@ -31,6 +34,9 @@ _ANSWER_NS = 5_000_000_000
 
 _NEAR = 4
 """Number of messages of the other side among which an answer is looked for."""
+
+_CERTAIN = 8
+"""Number of pairs from which two messages that always go together are a pair."""
 
 _LEAST_REACTIONS = 3
 """Number of pairs below which two messages without a likeness are no pair."""
@@ -53,11 +59,12 @@ _HEARTBEAT = re.compile(
 
 
 class Broadcast(msgspec.Struct):
-    """Evidence for a broadcast: number of messages, and of copies among them."""
+    """Evidence for a broadcast: number of messages, of copies among them, and of different messages."""
 
     messages: int
     copies: int
     coverage: float
+    groups: int
 
 
 # Broadcasts.
@@ -66,13 +73,16 @@ class Broadcast(msgspec.Struct):
 class _Copies(msgspec.Struct):
     """Equal messages of a server on several conversations, within `_WINDOW_NS`.
 
-    `independent` are those right behind a client's message which is later than the copy before. They are
-    repeated if others got the same before.
+    `independent` are those right behind a client's message which is later than the copy before, and those
+    before which the client of that copy has sent a message and received another. They are repeated if others
+    got the same before.
     """
 
     start: int
-    latest: int
+    latest: Message
     conversations: set[int]
+    trips: int = 0
+    """Number of the messages to the client of the latest one which followed its own."""
     independent: int = 0
     is_repeated: bool = False
 
@@ -107,6 +117,7 @@ class _BroadcastSearch:
         self._own: Counter[str] = Counter()
         """Numbers of greetings and replies by name."""
         self._latest: dict[int, Message] = {}
+        self._trips: Counter[int] = Counter()
 
     @property
     def names(self) -> Collection[str]:
@@ -121,6 +132,7 @@ class _BroadcastSearch:
         if message.direction == "c2s":
             return
         follows_client = former is not None and former.direction == "c2s"
+        self._trips[message.conversation] += follows_client
         self._totals[message.name] += 1
         self._own[message.name] += former is None or (
             follows_client and message.ts_ns - former.ts_ns < _REPLY_NS
@@ -130,14 +142,16 @@ class _BroadcastSearch:
         is_second = copies is not None and message.conversation in copies.conversations
         if copies is None or is_second or message.ts_ns - copies.start > _WINDOW_NS:
             is_repeated = copies is not None and not is_second
-            copies = self._current[key] = _Copies(
-                message.ts_ns, message.order, set(), is_repeated=is_repeated
-            )
+            copies = self._current[key] = _Copies(message.ts_ns, message, set(), is_repeated=is_repeated)
             self._found[message.name].append(copies)
-        elif former is not None and follows_client and former.order > copies.latest:
+        elif (former is not None and follows_client and former.order > copies.latest.order) or (
+            message.ts_ns - copies.latest.ts_ns > _REPLY_NS
+            and self._trips[copies.latest.conversation] > copies.trips
+        ):
             copies.independent += 1
         copies.conversations.add(message.conversation)
-        copies.latest = message.order
+        copies.latest = message
+        copies.trips = self._trips[message.conversation]
 
     def broadcast(self, name: str) -> Broadcast | None:
         """Return the evidence that a message is sent to all, None if it is not."""
@@ -163,7 +177,7 @@ class _BroadcastSearch:
             len(group.conversations) / max(1, self._count_open(group, _WINDOW_NS)) for group in several[:1000]
         ]
         mean = sum(shares) / len(shares)
-        return Broadcast(total, copies, mean) if mean >= 0.5 else None
+        return Broadcast(total, copies, mean, len(groups)) if mean >= 0.5 else None
 
     def _count_open(self, copies: _Copies, window_ns: int) -> int:
         """Return the number of the server's conversations that are open then, or begin soon."""
@@ -291,13 +305,21 @@ class _AnswerSearch:
         is_enough = repeats >= _LEAST_REACTIONS or (repeats > 0 and asked[1] == answer[1])
         return asked[0] == "c2s" and is_enough and repeats >= 0.9 * self.counts[asked]
 
+    def _is_certain(self, asked: Kind, answer: Kind) -> bool:
+        """Return True if a client's message and a server's next message nearly always go together."""
+        copies = self._broadcasts.get(answer[1])
+        number = self.counts[answer] if copies is None else copies.groups
+        first = self.pairs[asked, answer].first
+        is_enough = asked[0] == "c2s" and first >= _CERTAIN
+        return is_enough and first >= 0.95 * self.counts[asked] and first >= 0.8 * number
+
     def _is_direct(self, asked: Kind, answer: Kind) -> bool:
         return asked[0] == "c2s" and answer[1] not in self._broadcasts and self._is_followed(asked, answer)
 
     def is_stronger(self, asked: Kind, answer: Kind) -> bool:
         """Return True if the pair is likely, and not rather the other way round."""
         score, opposite = self.scores[asked, answer], self.scores.get((answer, asked), 0.0)
-        if self._is_repetition(asked, answer):
+        if self._is_repetition(asked, answer) or self._is_certain(asked, answer):
             return True
         if score < 1.0 or opposite > 1.5 * score:
             return False
@@ -310,10 +332,11 @@ class _AnswerSearch:
         echoes = pair.echoes / max(1, pair.preceded)
         if _GENERAL.fullmatch(answer[1]):
             return False
-        if self._is_repetition(asked, answer):
+        if self._is_repetition(asked, answer) or self._is_certain(asked, answer):
             return True
-        if answer[0] == "c2s" and pair.followed < _LEAST_REACTIONS and likeness < 0.5:
-            # A client acts after some message in any case.
+        is_odd = answer[0] == "c2s" or answer[1].startswith(CODED)
+        if is_odd and pair.followed < _LEAST_REACTIONS and likeness < 0.5:
+            # A client acts after some message in any case, and a number says nothing.
             return False
         is_copied = answer[0] == "s2c" and answer[1] in self._broadcasts
         if is_copied and (asked in self._replied or likeness < 0.6 or asked[1] == answer[1]):
@@ -441,6 +464,8 @@ def name_likeness(asked: str, answer: str) -> float:
         return 0.0
     if first == second:
         return 1.0
+    if asked.startswith(CODED) and answer.startswith(CODED):
+        return 0.0
     if min(len(first), len(second)) >= 3 and (second.startswith(first) or second.endswith(first)):
         return 0.9
     words = [_stems(name) for name in (asked, answer)]

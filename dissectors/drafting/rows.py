@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
+from kiebitz.dissectors.drafting.binary import ITEM_KEYS, BinaryKind, ItemTypes
 from kiebitz.dissectors.drafting.fields import (
     MAX_FIELDS,
     Column,
@@ -30,7 +31,7 @@ def rows_of(
     messages: Sequence[Message],
     form: FormatChoice,
     identifiers: Identifiers,
-    binary: Mapping[tuple[str, str], Sequence[str]] | None,
+    binary: Mapping[tuple[str, str], Sequence[BinaryKind]] | None,
 ) -> tuple[list[Row], dict[str, str]]:
     """Return all rows in the order of their first messages, and the types that they use."""
     groups: dict[Kind, list[Message]] = defaultdict(list)
@@ -135,9 +136,7 @@ def _positional_rows(
                 for message in own[:_MAX_VALUES]
             ]
             columns.append(_tail(name, tails, types, delimiter, is_words))
-        for column, field in zip(columns, field_names([column.type for column in columns]), strict=True):
-            column.name = field
-        yield Row(name, direction, own, columns)
+        yield Row(name, direction, own, _with_names(columns))
 
 
 def _tail(
@@ -153,23 +152,51 @@ def _tail(
     return Column("", kind, optional=any(not tail for tail in tails))
 
 
-def _binary_row(kind: Kind, messages: list[Message], types: Sequence[str], identifiers: Identifiers) -> Row:
+def _binary_row(
+    kind: Kind, messages: list[Message], types: Sequence[BinaryKind], identifiers: Identifiers
+) -> Row:
     direction, name = kind
+
+    def typed(base: str, path: tuple[str, ...], values: Sequence[Any]) -> str:
+        identifier = identifiers.types.get((direction, name, path), "").partition(" ")[0]
+        known = sum(value in identifiers.players for value in values)
+        if base.startswith(("text", "rest")) and known and known >= 0.8 * len(values):
+            return "rest" if base == "rest" else f"player {base}"
+        return f"{identifier} {base}" if identifier and base[0] in "uit" else base
+
     columns: list[Column] = []
     for index, base in enumerate(types, 1):
         key = str(index)
+        values = [message.values.get(key) for message in messages[:_MAX_VALUES]]
+        if isinstance(base, str):
+            is_count = isinstance((*types, "")[index], ItemTypes)
+            kind_of = base if is_count or base[0] == "[" else typed(base, (key,), values)
+        else:
+            items = [item for value in values for item in cast(list[Any], value)]
+            is_single = len(base.types) == 1
+            parts = [
+                typed(
+                    part,
+                    (f"{key}[]",) if is_single else (f"{key}[]", place),
+                    items if is_single else [item[place] for item in items],
+                )
+                for place, part in zip(ITEM_KEYS, base.types, strict=False)
+            ]
+            kind_of = ItemTypes(tuple(parts)).notation(field_names(parts))
         place = direction, name, (key,)
-        values = {message.values.get(key) for message in messages[:_MAX_VALUES]}
-        type_name = base
-        identifier = identifiers.types.get(place, "").partition(" ")[0]
-        if base.startswith("text") and len(values & identifiers.players) >= 0.8 * len(values) and values:
-            type_name = f"player {base}" if base != "text" else "player"
-        elif identifier and base[0] in "uit" and base != "text":
-            type_name = f"{identifier} {base}"
-        columns.append(Column("", type_name, generated=place in identifiers.generated, key=key))
+        columns.append(Column("", kind_of, generated=place in identifiers.generated, key=key))
+    return Row(name, direction, messages, _with_names(columns))
+
+
+def _with_names(columns: list[Column]) -> list[Column]:
+    """Return fields that had no names with names; a counted list follows the number of its items."""
+    former = ""
     for column, field in zip(columns, field_names([column.type for column in columns]), strict=True):
         column.name = field
-    return Row(name, direction, messages, columns)
+        if column.type.endswith("*"):
+            column.type += former
+        former = field
+    return columns
 
 
 def relate(

@@ -290,6 +290,14 @@ def _magic(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
     return b"MX" + struct.pack("<HBH", _CODES[name], 2, len(body) + 7) + body
 
 
+def _sized(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
+    parts = [
+        struct.pack("24s", value.encode()) if isinstance(value, str) else struct.pack("<i", value)
+        for value in fields.values()
+    ]
+    return b"".join([struct.pack("<i", _CODES[name]), *parts]).ljust(64, b"\0")
+
+
 def _plain_json(direction: Direction, name: str, fields: dict[str, Any]) -> bytes:
     return json.dumps({"type": name.lower(), "data": fields}).encode()
 
@@ -316,6 +324,7 @@ WIRES: Sequence[Wire] = (
     Wire("camel", "tcp", _camel),
     Wire("typed", "tcp", _typed),
     Wire("magic", "tcp", _magic),
+    Wire("sized", "tcp", _sized),
     Wire("socket", "tcp", _plain_json, "plain"),
     Wire("deflated", "tcp", _plain_json, "deflated"),
     Wire("fragments", "tcp", lambda *message: _words(*message).rstrip(), "fragments"),

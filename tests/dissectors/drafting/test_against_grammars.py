@@ -42,7 +42,7 @@ QUICK = [
 PORTS = {"cgml": [7001, 7002, 7003]}
 """Ports of protocols with several servers."""
 
-COURSE_FILES = ("go_nu6", "hangman", "othello", "pexeso", "quoridor", "tresenraya", "uno")
+COURSE_FILES = ("go_nu6", "hangman", "ludo", "othello", "pexeso", "quoridor", "tresenraya", "uno")
 """Samples of courses of which a draft is written; none has more than forty messages."""
 
 REFUSED = {
