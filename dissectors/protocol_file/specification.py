@@ -516,6 +516,7 @@ class GridSpec(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cells: State path of a list of rows, a list of cells, or an object from `x,y` to a cell.
         columns: True if `cells` is a list of columns instead.
+        runs: True if a number in a list of cells is that many empty cells.
         cell: Path of the word within a cell that is an object or a list.
         symbols: Words of cells and the tokens that are drawn for them; an empty token is an empty square.
         tokens: State path of an object from players to objects with coordinates.
@@ -531,6 +532,7 @@ class GridSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     cells: str | None = None
     columns: bool = False
+    runs: bool = False
     cell: str | None = None
     symbols: Mapping[str, str] = {}
     tokens: str | None = None

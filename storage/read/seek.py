@@ -132,17 +132,17 @@ def game_at(timeline: Timeline, number: int, moment: Position) -> TablePosition:
 
 
 def state_with_last_game(timeline: Timeline, table_id: int, seq: int, state: State) -> State:
-    """Return a table's state after event `seq`; if no game is on, with the last one as it ended."""
+    """Return a table's state after event `seq`; if the last event is about a game that is over, with that."""
     game = _ended_game(timeline, table_id, seq, state)
     if game is None:
         return state
-    return _with_game(state, game[0], _last_part(timeline, table_id, *game))
+    return _with_game(state, game[0], _last_part(timeline, table_id, *game), state.get("games"))
 
 
 def _ended_game(timeline: Timeline, table_id: int, seq: int, state: State) -> tuple[int, int] | None:
-    """Return the row id of the last game if no game is on, and the number of the event that removed it."""
-    last = None if state.get("games") else timeline.last_game_event(table_id, seq)
-    if last is None:
+    """Return the row id of the last event's game if it is over, and the number of its removal."""
+    last = timeline.last_game_event(table_id, seq)
+    if last is None or _part(state, last[0]) is not None:
         return None
     game, last_seq = last
     left = timeline.seq_of_removal(game, table_id, last_seq, seq)
@@ -190,7 +190,8 @@ def seen_state_with_last_game(visibility: Visibility, player: str, table_id: int
     game = _ended_game(visibility.timeline, table_id, seq, state)
     if game is None:
         return state
-    return _with_game(state, game[0], _last_part_seen(visibility, player, table_id, *game))
+    part = _last_part_seen(visibility, player, table_id, *game)
+    return _with_game(state, game[0], part, state.get("games"))
 
 
 def _last_part_seen(visibility: Visibility, player: str, table_id: int, game: int, left: int) -> Any:
@@ -288,9 +289,9 @@ def _part(state: State, game: int) -> Any:
     return state.get("games", {}).get(str(game))
 
 
-def _with_game(state: State, game: int, part: Any) -> State:
-    """Return a table's state with only one game, present or restored."""
-    return {**state, "games": {str(game): part} if part is not None else {}}
+def _with_game(state: State, game: int, part: Any, others: State | None = None) -> State:
+    """Return a table's state with a game, present or restored, and none but these others."""
+    return {**state, "games": {**(others or {}), **({str(game): part} if part is not None else {})}}
 
 
 def _elapsed(timeline: Timeline, event: Event) -> str:

@@ -15,6 +15,8 @@ from kiebitz.dissectors.protocol_file.values import index
 _MAX_SIDE = 60
 """Maximum number of rows and columns of a grid."""
 
+_MAX_CELLS = _MAX_SIDE * _MAX_SIDE
+
 _MAX_TOKENS = 100
 
 Side = Literal["above", "left"]
@@ -75,6 +77,8 @@ class GridView:
         count = fixed_width * fixed_height if fixed_width and fixed_height else None
         if isinstance(cells, dict):
             return self._of_object(cells, names, size)
+        if self._spec.runs and isinstance(cells, list):
+            cells = _without_runs([_without_runs(row) if isinstance(row, list) else row for row in cells])
         given: list[list[Any]] = []
         if isinstance(cells, list) and cells:
             if any(isinstance(row, list) for row in cells) and len(cells) != count:
@@ -113,7 +117,7 @@ class GridView:
         self, cells: Mapping[str, Any], width: int | None = None
     ) -> Iterator[tuple[tuple[int, int], Any]]:
         """Yield columns and rows, from 0, and values of an object from `x,y`, or from a cell's number."""
-        for key, value in islice(cells.items(), _MAX_SIDE * _MAX_SIDE):
+        for key, value in islice(cells.items(), _MAX_CELLS):
             x, comma, y = key.partition(",")
             column, row = _number(x), _number(y) if comma else self._spec.first
             if column is not None and row is not None:
@@ -195,6 +199,15 @@ def _square_side(count: int) -> int:
     while side * side < count:
         side += 1
     return side
+
+
+def _without_runs(cells: Sequence[Any]) -> list[Any]:
+    """Return cells with as many empty ones in place of each number as it says."""
+    found: list[Any] = []
+    for cell in cells[:_MAX_CELLS]:
+        number = _number(cell)
+        found += [cell] if number is None else [None] * min(number, _MAX_SIDE)
+    return found
 
 
 def _transposed(columns: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -84,13 +84,19 @@ def roles_of(specification: Specification) -> list[Role]:
         row for row in specification.messages if row.direction == "s2c" and not logins.isdisjoint(row.answers)
     ]
     repeats = any(_field_of(row, PLAYER, identity.name) for row in answers)
-    return [_role(row, identity, repeats and not identity.given) for row in specification.messages]
+    asked = [_field_of(row, PLAYER, identity.name) for row in specification.messages if row.name in logins]
+    names = {path[-1] for path in asked if path is not None}
+    return [_role(row, identity, repeats and not identity.given, names) for row in specification.messages]
 
 
-def _role(row: MessageSpec, identity: IdentitySpec, has_acceptance: bool) -> Role:
+def _role(row: MessageSpec, identity: IdentitySpec, has_acceptance: bool, names: Collection[str]) -> Role:
+    """Return the role of a row; `names` are those of the fields in which clients give their names."""
     id_field = _field_of(row, ID, identity.id)
     name = _field_of(row, PLAYER, identity.name)
     is_server = row.direction == "s2c"
+    if is_server and row.name in identity.given and names and name is not None and name[-1] not in names:
+        # Another field names another player, such as the opponent.
+        name = next((path for path, _ in _paths(row.fields) if path[-1] in names), None)
     logs_in = not is_server and row.name in identity.login
     answers_login = is_server and not {*identity.login}.isdisjoint(row.answers)
     who = name if logs_in else id_field or name

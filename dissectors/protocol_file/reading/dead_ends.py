@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from kiebitz.dissectors.filters.parser import parse_expression
-from kiebitz.dissectors.filters.syntax import Constant, Joined, Lookup, Not, Relation, Sum
+from kiebitz.dissectors.filters.syntax import Call, Constant, Joined, Lookup, Not, Relation, Sum
 from kiebitz.dissectors.protocol_file.expressions import STATE, parts_of
 from kiebitz.dissectors.protocol_file.reading.scope import Pattern, is_within, state_path
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
@@ -66,22 +66,24 @@ class DeadEnds:
             *(("rules", rule.key, rule) for rule in rules),
         ]
         for section, key, part in selections:
-            fields = self._fields(part)
             conditions = {"when": part.when, "unless": part.unless if isinstance(part, RuleSpec) else None}
             for name, text in conditions.items():
                 if text is not None:
-                    self._check_condition((section, key, name), text, fields, isinstance(part, EventSpec))
+                    self._check_condition((section, key, name), text, part)
         if board is not None and board.grid is not None:
             self._check_cells(board.grid)
             self._check_tokens(board.grid)
 
     def _fields(self, part: EventSpec | RuleSpec) -> dict[str, list[FieldSpec]]:
         found: dict[str, list[FieldSpec]] = {}
-        for message in self._messages:
-            if message.name in part.on and part.direction in (None, message.direction):
-                for field in message.fields:
-                    found.setdefault(word_of(field.name), []).append(field)
+        for message in self._messages_of(part):
+            for field in message.fields:
+                found.setdefault(word_of(field.name), []).append(field)
         return found
+
+    def _messages_of(self, part: EventSpec | RuleSpec) -> list[MessageSpec]:
+        of = part.direction
+        return [each for each in self._messages if each.name in part.on and of in (None, each.direction)]
 
     # Values that are never known.
 
@@ -109,9 +111,8 @@ class DeadEnds:
 
     # Conditions.
 
-    def _check_condition(
-        self, path: Path, text: str, fields: dict[str, list[FieldSpec]], is_event: bool
-    ) -> None:
+    def _check_condition(self, path: Path, text: str, of: EventSpec | RuleSpec) -> None:
+        fields = self._fields(of)
         for part in parts_of(parse_expression(text)):
             if isinstance(part, Relation) and part.operator in ("==", "!=", "in"):
                 sides = (part.left, *part.right)
@@ -119,8 +120,12 @@ class DeadEnds:
                 constants = [side for side in sides if isinstance(side, Constant)]
                 if len(names) == 1 and len(constants) == len(sides) - 1 and (part.is_set or len(sides) == 2):
                     self._check_constants(path, str(names[0].steps[0]), constants, fields)
-            elif isinstance(part, Not) and isinstance(part.term, Lookup) and is_event:
+            elif isinstance(part, Not) and isinstance(part.term, Lookup) and isinstance(of, EventSpec):
                 self._check_negation(path, part.term, fields)
+            elif (
+                isinstance(part, Call) and part.function == "known" and isinstance(part.arguments[0], Lookup)
+            ):
+                self._check_known(path, part.arguments[0], of)
 
     def _check_constants(
         self, path: Path, name: str, constants: Sequence[Constant], fields: dict[str, list[FieldSpec]]
@@ -133,6 +138,19 @@ class DeadEnds:
                 written = self._source.places.value(path, start, end)
                 shown = written.line[written.position :][: written.length]
                 self._source.remark_value(path, f"{name} is never {shown}: it is {titles}", start, end)
+
+    def _check_known(self, path: Path, name: Lookup, of: EventSpec | RuleSpec) -> None:
+        first = str(name.steps[0])
+        if (
+            len(name.steps) == 1
+            and self._is_put_whole((first,))
+            and all(
+                any(word_of(field.name) == first and not field.optional for field in message.fields)
+                for message in self._messages_of(of)
+            )
+        ):
+            problem = f"{first} is a field of the message: write known(state.{first}) for what was put"
+            self._source.remark_value(path, problem, name.position, name.position + name.length)
 
     def _check_negation(self, path: Path, name: Lookup, fields: dict[str, list[FieldSpec]]) -> None:
         steps = _path_of(name)

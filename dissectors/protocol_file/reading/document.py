@@ -301,6 +301,7 @@ class GridTable(Table):
         Text, _about("State path of a list of rows, a list of cells, or an object from 'x,y'.")
     ] = ""
     columns: Annotated[Flag, _about("True if cells is a list of columns instead.")] = False
+    runs: Annotated[Flag, _about("True if a number is that many empty cells, as in chess's FEN.")] = False
     cell: Annotated[Text, _about("Path of the word within a cell that is an object or a list.")] = ""
     symbols: Annotated[
         dict[str, str], _about("Words of cells, and their signs."), _kind("a table from words to signs")

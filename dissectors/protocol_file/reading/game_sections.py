@@ -359,6 +359,7 @@ class GameSections:
         return GridSpec(
             cells=table.cells or None,
             columns=table.columns,
+            runs=table.runs,
             cell=table.cell or None,
             symbols=table.symbols,
             tokens=table.tokens or None,

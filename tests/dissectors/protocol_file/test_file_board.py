@@ -128,6 +128,8 @@ def rows(grid: Grid | None) -> list[str]:
         ('cells = "map"', {"0,0": "a", "2,1": "b", "x": "c"}, ["a..", "..b"]),
         ('cells = "map"\nfirst = 1', {"1,1": "a", "0,0": "b"}, ["a"]),
         ('cells = "map"\nwidth = 3\nheight = 2', {"1,0": "a"}, [".a.", "..."]),
+        ('cells = "map"\nruns = true', [["2", "a"], ["b", 1, "c"], ["3"]], ["..a", "b.c", "..."]),
+        ('cells = "map"\nruns = true\nwidth = 2', ["1", "a", "2", "b"], [".a", "..", "b."]),
         ('cells = "map"\nwidth = 3', {"0": "a", "4": "b", "x": "c"}, ["a..", ".b."]),
         (
             'cells = "map"\nwidth = 2\nheight = 2\nfirst = 1',

@@ -126,6 +126,10 @@ when: "won != 1"
 when: "name == 1"
 1: name is never 1: it is player
 
+when: "not known(x)"
+put: + x = "x"
+x: x is a field of the message: write known(state.x) for what was put
+
 when: "note == 1"
 1: note is never 1: it is text
 

@@ -331,6 +331,35 @@ def test_ids_are_names_once_these_are_known() -> None:
     assert texts(found) == ["bo moves, ann is next"]
 
 
+@pytest.mark.parametrize(
+    ("row", "greeting", "told"),
+    [
+        ("id=id", "7", ["ann joins", "ann has moved"]),
+        ("name=player", "anna", ["anna joins", "7 has moved"]),
+        # Another player's name.
+        ("rival=player", "bob", ["ann joins", "7 has moved"]),
+        ("rival=player name=player", "bob anna", ["anna joins", "7 has moved"]),
+    ],
+)
+def test_the_player_whom_a_server_greets(row: str, greeting: str, told: list[str]) -> None:
+    dissector = dissector_of(
+        f"""{HEAD}
+[messages]
+JOIN = "c: name=player"
+HELLO = "s: {row} < JOIN"
+MOVED = "s*: id=id"
+[identity]
+login = "JOIN"
+given = "HELLO"
+[events]
+joined = {{ on = "HELLO", say = "{{who}} joins" }}
+moved = {{ on = "MOVED", say = "{{id}} has moved" }}
+"""
+    )
+    found = Conversation(dissector).send("a> JOIN ann", f"a< HELLO {greeting}", "a< MOVED 7").found()
+    assert sentences(dissector, found) == told
+
+
 def test_two_players_of_one_name_stay_apart() -> None:
     names = told(
         IDS,
