@@ -118,6 +118,9 @@ class FieldType(ABC):
     others: FieldType | None = None
     """Type of any other members, None if there are none."""
 
+    is_on_lines = False
+    """True if a value has lines of its own, after the first line of the message."""
+
     is_counted = False
     """True if the message shows how many of its tokens a value takes: the value before it, or a last word."""
 

@@ -23,9 +23,6 @@ MAX_QUOTED = 40
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 """Limits of numbers."""
 
-ALL_THAT_FOLLOWS = {"kind": "rest", "limit": "this and what follows are shown as one text"}
-"""The declarative description of a value of which only the message itself shows where it ends."""
-
 OF_WHOLE_FIELDS = ("empty", "too-long", "control", "markup", "outside-ascii")
 """Kinds of invalid values that are tried for a whole field, not for its parts."""
 
@@ -278,9 +275,6 @@ class PartsText(FieldType):
             raise ValueError(f"{value!r} cannot be written with {quoted(self.tokenizer.separator)} in a part")
         return text
 
-    def _wire_counted(self) -> Mapping[str, Any]:
-        return ALL_THAT_FOLLOWS if self.is_spread else {"kind": "text", "limit": "its parts are not checked"}
-
     def _wrong_inside(self, kind: FieldType, name: str, number: int) -> Iterator[Wrong]:
         for wrong in kind.wrong_values():
             if wrong.kind not in OF_WHOLE_FIELDS:
@@ -431,11 +425,11 @@ class ListText(PartsText):
         return self.tokenizer.joined((texts * ((self.most or 0) + 1))[: ((self.most or 0) + 1) * self._size])
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        if self.is_counted:
-            return self._wire_counted()
+        if self.is_counted and not self.is_spread:
+            return {"kind": "text", "limit": "its parts are not checked"}
         limits = {"least": self.least or None, "most": self.most, "nulls": self.nulls or None}
-        limits["spread"] = self.is_spread or None
-        return {"kind": "list", "item": wire_type_of(self.item), **self.tokenizer.wire(), **limits}
+        ends = {"count": self.count or None, "until": self.until or None, "spread": self.is_spread or None}
+        return {"kind": "list", "item": wire_type_of(self.item), **self.tokenizer.wire(), **limits, **ends}
 
 
 def _counted(least: int, most: int | None) -> str:
@@ -563,8 +557,8 @@ class ObjectText(PartsText):
                 yield from self._wrong_inside(kind, name, number)
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        if self.is_counted:
-            return self._wire_counted()
+        if self.is_counted and not self.is_spread:
+            return {"kind": "text", "limit": "its parts are not checked"}
         return {
             "kind": "object",
             **self.tokenizer.wire(),
@@ -574,6 +568,7 @@ class ObjectText(PartsText):
                 for name, kind in self.fields.items()
             ],
             "spread": self.is_spread or None,
+            "counted": self.is_counted or None,
         }
 
 

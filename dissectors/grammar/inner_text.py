@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch
-from kiebitz.dissectors.grammar.fields import ALL_THAT_FOLLOWS, PartsText, Text, quoted, written
+from kiebitz.dissectors.grammar.fields import PartsText, Text, quoted, wire_type_of, written
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.grammar.tokens import Token, Tokenizer
@@ -45,7 +45,8 @@ class FixedText(FieldType):
         return f"{self.before}{wrong.of(value)}{self.after}"
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        return {"kind": "text", "limit": "the value in its fixed text is not checked"}
+        item = wire_type_of(self.kind)
+        return {"kind": "fixed", "before": self.before, "after": self.after, "item": item}
 
 
 class FixedWords(PartsText):
@@ -82,7 +83,16 @@ class FixedWords(PartsText):
         return change(self.kind, value)
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        return ALL_THAT_FOLLOWS
+        separator = self.tokenizer.separator
+        return {
+            "kind": "fixed",
+            "before": "".join(f"{word}{separator}" for word in self._before),
+            "after": "".join(f"{separator}{word}" for word in self._after),
+            "item": wire_type_of(self.kind),
+            "separator": separator,
+            "tokens": self.width[0],
+            "spread": True,
+        }
 
 
 class Cutter(Tokenizer):

@@ -235,7 +235,7 @@ class PacketCodec(TextCodec):
     def _misfit(self, frame: bytes, direction: Direction, error: UnicodeDecodeError | None) -> Decoded:
         sent = self.sent(frame)
         texts = self.lines_of(sent)
-        name, _ = self._name_in(texts, direction)
+        name, _ = self.name_in(texts, direction)
         if name is None:
             is_empty = len(texts) < 2 and frame.rstrip(LINE_ENDS) in (b"", *self.ends(direction))
             return self.nothing(sent, direction) if is_empty else unreadable(self.unknown(sent, direction))
@@ -406,7 +406,7 @@ class PacketCodec(TextCodec):
         if not complete:
             return self._in_first_line(frame, direction)
         texts = self.tokenizer.texts(undecoded(complete, self.encoding, self.lenient.charset))[:-1]
-        name, _ = self._name_in(texts, direction)
+        name, _ = self.name_in(texts, direction)
         if name is None:
             return unreadable(self.unknown(self.sent(frame), direction))
         rows, body = self.grammar.rows_named(direction, name), texts[1:]

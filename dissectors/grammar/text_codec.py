@@ -209,7 +209,7 @@ class TextCodec(LayoutCodec):
         head, count = "" if self.is_nameless else texts[0], min(len(texts), self._most)
         if (found := self._readings.get((direction, head, count))) is not None:
             return found
-        name, first = self._name_in(texts, direction)
+        name, first = self.name_in(texts, direction)
         if name is None:
             return ()
         rows = self.fitting(self.grammar.rows_named(direction, name), count - first)
@@ -291,7 +291,7 @@ class TextCodec(LayoutCodec):
             return partial(_filled, kind.decode, self.notation(row))
         return kind.decode
 
-    def _name_in(self, texts: Sequence[str], direction: Direction) -> tuple[str | None, int]:
+    def name_in(self, texts: Sequence[str], direction: Direction) -> tuple[str | None, int]:
         """Return the name of a message, None if it is unknown, and the number of its tokens."""
         if self.is_nameless:
             return self.only_names[direction], 0
@@ -320,7 +320,7 @@ class TextCodec(LayoutCodec):
         undecodable = None
         if error is not None and not self.lenient.charset:
             undecodable = self.not_text(frame, error, sent.start)
-        name, first = self._name_in(sent.texts, direction)
+        name, first = self.name_in(sent.texts, direction)
         if name is None:
             if not any(sent.texts) and len(sent.texts) < 2:
                 return self.nothing(sent, direction)
@@ -515,7 +515,7 @@ class TextCodec(LayoutCodec):
         if not tokens and not self.is_nameless:
             return ()
         sent = msgspec.structs.replace(sent, pad=self._pad_of(sent.text, row))
-        _, first = self._name_in(sent.texts, row.direction)
+        _, first = self.name_in(sent.texts, row.direction)
         first = min(first, len(tokens))
         spans, used = spans_of(row, len(tokens) - first, sent.texts[first:])
         fields = (sent.field_part(field, first + start, first + end) for field, start, end in spans)

@@ -21,6 +21,12 @@ from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.file_codec import MakeCodec
 from kiebitz.dissectors.protocol_file.header_codec import HeaderCodec
 from kiebitz.dissectors.protocol_file.json_codec import FileJsonCodec
+from kiebitz.dissectors.protocol_file.line_fields import (
+    HeadAndLines,
+    LineFieldsCodec,
+    LinesEnvelope,
+    has_line_fields,
+)
 from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
 from kiebitz.dissectors.protocol_file.specification import Framing, Specification
 from kiebitz.dissectors.protocol_file.struct_codec import StructCodec
@@ -31,22 +37,30 @@ from kiebitz.dissectors.websocket.frames import BINARY, TEXT
 
 def _text_codec(specification: Specification, grammar: Grammar) -> TextCodec:
     of, framing = specification.format, specification.framing
+    has_lines = has_line_fields(specification, of)
     tokenizer: Tokenizer = Splitter(of.delimiter, of.quote)
     if of.pads:
         tokenizer = PaddedQuotes(of.quote, of.pads)
     elif of.kind == "lines":
-        if framing.kind == "lines":
+        if framing.kind == "lines" and not has_lines:
             return _packet_codec(specification, grammar)
         tokenizer = LINES
     elif of.kind == "words":
-        blanks = " \t\r\n" if framing.kind in ("block", "send") else " \t"
+        blanks = " \t\r\n" if framing.kind in ("block", "send") and not has_lines else " \t"
         tokenizer = Splitter(" ", of.quote, blanks)
-    envelope = FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
+    envelope = (
+        LinesEnvelope(framing, of)
+        if has_lines
+        else FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
+    )
     codes: dict[tuple[Direction, str], int | str] = {**specification.codes}
     if of.mark:
         sent = {(row.direction, row.name): row.name for row in grammar.rows} | codes
         codes = {key: f"{of.mark}{code}" for key, code in sent.items()}
-    return TextCodec(grammar, tokenizer, envelope, encoding=of.encoding, codes=codes, is_nameless=not of.name)
+    make: type[TextCodec] = TextCodec
+    if has_lines and isinstance(tokenizer, Splitter):
+        make, tokenizer = LineFieldsCodec, HeadAndLines(tokenizer)
+    return make(grammar, tokenizer, envelope, encoding=of.encoding, codes=codes, is_nameless=not of.name)
 
 
 def _packet_codec(specification: Specification, grammar: Grammar) -> PacketCodec:

@@ -18,6 +18,7 @@ from kiebitz.dissectors.protocol_file.game.plan import Plan
 from kiebitz.dissectors.protocol_file.game.presentation import FilePresentation
 from kiebitz.dissectors.protocol_file.game.table import FileTable
 from kiebitz.dissectors.protocol_file.grammar import grammar_of
+from kiebitz.dissectors.protocol_file.line_fields import LineFieldsFramer, line_extents
 from kiebitz.dissectors.protocol_file.packaged import packaged_file
 from kiebitz.dissectors.protocol_file.patterns import one_budget
 from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
@@ -47,13 +48,14 @@ class FileDissector(Dissector):
         self.file_presentation = FilePresentation(specification, plan, grammar, package)
         codec = codec_of(specification, grammar)
         elements = codec.framing if isinstance(codec, XmlCodec) else None
+        framing = framer_of(specification.framing, specification.transport, specification, elements)
+        if extents := line_extents(specification, codec, grammar):
+            framing = partial(LineFieldsFramer, extents=extents)
         super().__init__(
             grammar=grammar,
             transport=specification.transport,
             codec=codec,
-            framer=codec.framer
-            if isinstance(codec, PacketCodec)
-            else framer_of(specification.framing, specification.transport, specification, elements),
+            framer=codec.framer if isinstance(codec, PacketCodec) else framing,
             table=make_table,
             default_ports=specification.ports,
             together=specification.together,

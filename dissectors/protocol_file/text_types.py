@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import (
     AnyText,
@@ -120,7 +122,10 @@ def _has_words(spec: ListType, tokenizer: Tokenizer) -> bool:
 
 def field_type(field: FieldSpec, of: Format, *, is_part: bool = False) -> FieldType:
     """Return the type of a field in a text format, with the fixed texts around it."""
+    if is_on_lines(field) and not is_part and of.kind in ("words", "delimited"):
+        return _on_lines(field, of)
     kind = text_type(field.type, of, is_part=is_part)
+    kind.is_on_lines = of.kind == "lines" and not is_part
     *words, before = field.before.split(of.delimiter)
     after, *more = field.after.split(of.delimiter)
     if before or after:
@@ -128,13 +133,63 @@ def field_type(field: FieldSpec, of: Format, *, is_part: bool = False) -> FieldT
     return FixedWords(words, kind, more, Splitter(of.delimiter)) if words or more else kind
 
 
+def is_on_lines(field: FieldSpec) -> bool:
+    """Return True if a field of words or delimited text is on lines of its own."""
+    kind = field.type
+    return field.before.startswith("\n") or (isinstance(kind, ListType) and kind.separator == "\n")
+
+
+def is_counted(field: FieldSpec) -> bool:
+    """Return True if a field is a list whose number of items the message shows."""
+    return isinstance(field.type, ListType) and bool(field.type.count or field.type.until)
+
+
+def _on_lines(field: FieldSpec, of: Format) -> FieldType:
+    """Return the type of a field on lines of its own."""
+    spec = field.type
+    if isinstance(spec, ListType) and spec.separator == "\n":
+        kind: FieldType = ListText(
+            _of_line(spec.item, of),
+            Splitter("\n"),
+            least=spec.least,
+            most=spec.most,
+            nulls=spec.nulls,
+            is_spread=True,
+            count=spec.count,
+            until=spec.until,
+        )
+    else:
+        kind = _of_line(spec, of)
+        if (before := field.before[1:]) or field.after:
+            kind = FixedText(before, kind, field.after)
+    kind.is_on_lines = True
+    return kind
+
+
+def _of_line(spec: FieldTypeSpec, of: Format) -> FieldType:
+    """Return the type of a value that is a whole line; the last value of an object has all that remains."""
+    if isinstance(spec, TextType) and spec.rest:
+        spec = msgspec.structs.replace(spec, rest=False)
+    if isinstance(spec, IdentifierType):
+        return with_identifier(_of_line(spec.of, of), spec.kind)
+    if isinstance(spec, ObjectType) and spec.fields:
+        kinds = {each.name: field_type(each, of, is_part=True) for each in spec.fields}
+        last = spec.fields[-1]
+        if not (last.before or last.after):
+            kinds[last.name] = _of_line(last.type, of)
+        optional = frozenset(each.name for each in spec.fields if each.optional)
+        tokenizer = Splitter(spec.separator or of.delimiter, limit=len(spec.fields) - 1)
+        return ObjectText(kinds, tokenizer, optional)
+    return text_type(spec, of, is_part=True)
+
+
 def _counted_list(spec: ListType, of: Format) -> ListText:
     """Return the type of a list whose items are tokens of the message, as many as another one says."""
-    item = spec.item
-    has_tokens = isinstance(item, ObjectType) and item.separator in ("", of.delimiter)
+    item, delimiter = spec.item, "\n" if of.kind == "lines" else of.delimiter
+    has_tokens = isinstance(item, ObjectType) and item.separator in ("", delimiter) and of.kind != "lines"
     kind = _spread_object(item, of) if has_tokens else text_type(item, of, is_part=True)
     return ListText(
-        kind, Splitter(of.delimiter), nulls=spec.nulls, is_spread=True, count=spec.count, until=spec.until
+        kind, Splitter(delimiter), nulls=spec.nulls, is_spread=True, count=spec.count, until=spec.until
     )
 
 
@@ -188,6 +243,8 @@ def takes_tokens(spec: ListType, of: Format) -> bool:
         return False
     if of.kind == "lines":
         return spec.separator in ("", "\n")
+    if spec.separator == "\n" and of.kind in ("words", "delimited"):
+        return True
     return of.kind in ("words", "delimited") and (spec.separator or ",") == of.delimiter and not of.pads
 
 

@@ -106,7 +106,8 @@ class _Generator:
             self._limits.update(dict.fromkeys(f"{field.name}: {limit}" for limit in _limits(kind)))
             for path, type_ in paths_of(kind, field.name):
                 self._paths.setdefault(path, []).append(type_)
-            fields.append({"name": field.name, "type": kind, "optional": field.optional or None})
+            own = {"optional": field.optional or None, "on_lines": field.type.is_on_lines or None}
+            fields.append({"name": field.name, "type": kind, **own})
             if kind["kind"] == "rest":
                 # Nothing is known of what follows.
                 break

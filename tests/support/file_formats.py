@@ -300,6 +300,84 @@ WORDS_READ: dict[bytes, dict[str, Any]] = {
 }
 """Frame of that protocol -> its fields."""
 
+LINES_AFTER_WORDS = r"""
+protocol = "after"
+port = 4710
+format = "words"
+quote = "'"
+
+[types]
+seat = '{colour=text":" mode=text":" name=player}'
+
+[messages]
+UPDATE = 's*: count=integer seats=[seat\n]*count'
+NAME = 's: name="\n"player'
+"TOP TEN" = "s: names=[player\n]..'END' by=[{name=player n=integer}\n]2"
+TWO = 's: x=integer grid=[/[a-z]+/\n]2 y="\n= "integer'
+SAY = "s: text=rest"
+QUIT = "s:"
+_ = "s: n=1..9"
+"""
+"""A protocol of words, of which some messages have further lines."""
+
+LINES_AFTER_WORDS_READ: dict[bytes, dict[str, Any]] = {
+    b"UPDATE 2\n#1: player: oki\n#2: host: Anna Maria\n": {
+        "count": 2,
+        "seats": [
+            {"colour": "#1", "mode": "player", "name": "oki"},
+            {"colour": "#2", "mode": "host", "name": "Anna Maria"},
+        ],
+    },
+    b"UPDATE 0\n": {"count": 0, "seats": []},
+    b"NAME\nUPDATE 1\n": {"name": "UPDATE 1"},
+    b"NAME\n\n": {"name": ""},
+    b"TOP TEN\nann\nbob b\nEND\nann 3\nbob 5\n": {
+        "names": ["ann", "bob b"],
+        "by": [{"name": "ann", "n": 3}, {"name": "bob", "n": 5}],
+    },
+    b"TWO 3\nab\ncd\n= 5\n": {"x": 3, "grid": ["ab", "cd"], "y": 5},
+    b"SAY hello  you\n": {"text": "hello  you"},
+    b"QUIT\n": {},
+    b"7\n": {"n": 7},
+}
+
+COUNTED_LINES = """
+protocol = "packets"
+port = 4710
+format = "lines"
+mark = "!"
+
+[types]
+room = "{id=integer name=text\\n}"
+
+[messages]
+UPDATE = "s*: n=integer names=[player]*n m=integer rooms=[room]*m"
+TOPS = "s: names=[player]..'END' x=integer"
+NAME = "s: name=player"
+QUIT = "s:"
+"""
+"""A protocol of packets of lines with counted lists."""
+
+COUNTED_LINES_READ: dict[bytes, dict[str, Any]] = {
+    b"!UPDATE\n2\nann\nbob\n1\n7\nBlue Room\n": {
+        "n": 2,
+        "names": ["ann", "bob"],
+        "m": 1,
+        "rooms": [{"id": 7, "name": "Blue Room"}],
+    },
+    b"!UPDATE\n0\n0\n": {"n": 0, "names": [], "m": 0, "rooms": []},
+    b"!TOPS\nann\nEND\n3\n": {"names": ["ann"], "x": 3},
+    b"!NAME\n!QUIT\n": {"name": "!QUIT"},
+    b"!QUIT\n": {},
+}
+
+READ_IN_ORDER = {
+    "words": (WORDS_IN_ORDER, WORDS_READ),
+    "lines after words": (LINES_AFTER_WORDS, LINES_AFTER_WORDS_READ),
+    "lines": (COUNTED_LINES, COUNTED_LINES_READ),
+}
+"""Protocols whose messages show how many words or lines values have; frames with their fields."""
+
 
 def messages(of: str) -> list[tuple[str, Direction, dict[str, Any]]]:
     """Return the messages that a format can write."""

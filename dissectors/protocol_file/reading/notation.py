@@ -82,7 +82,7 @@ _COUNT = re.compile(r"(\d{1,4})?(\.\.)?(\d{1,4})?(?![\w.])")
 _COUNTED = re.compile(r"\*(\w+)")
 _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
 _ELEMENT = re.compile(r"[^\W\d][\w.-]*(?=\s|$)")
-_WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;]+)")
+_WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;\\]+)")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _CONSTANT = re.compile(r"'([^']*)'(?![?=])")
 _CONSTANTS = {"null": None, "true": True, "false": False}
@@ -310,7 +310,7 @@ class Parser:
         if found is None:
             return ""
         self._at = found.end()
-        return found[1]
+        return found[1].replace("\\n", "\n")
 
     def header(self) -> tuple[HeaderPart, ...]:
         """Parse the parts of a header: fields, and constants such as `'0x4d58'`."""
@@ -437,7 +437,7 @@ class Parser:
     def _separator(self, bracket: str, start: int) -> str:
         """Return the text before a closing bracket."""
         end = self._text.find(bracket, self._at)
-        separator = self._text[self._at : end]
+        separator = self._text[self._at : end].replace("\\n", "\n")
         if end < 0:
             opening = self._text[start]
             raise Mistake(f'"{opening}" has no "{bracket}"', start, start + 1)

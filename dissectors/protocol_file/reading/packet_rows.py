@@ -14,7 +14,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     ListType,
     ObjectType,
 )
-from kiebitz.dissectors.protocol_file.text_types import lines_of, takes_tokens
+from kiebitz.dissectors.protocol_file.text_types import is_counted, lines_of, takes_tokens
 
 MAX_LINES = 500
 """Maximum number of lines that a packet of lines must have."""
@@ -57,24 +57,29 @@ class PacketRows:
             if self._format.mark + name == end:
                 self._source.wrong_key(("messages", name), f"{end} is the last line of its packets")
         lines = self._check_fields(fields, self._is_packet and not end, report)
-        if self._is_packet and not end and self._lines.setdefault((direction, name), lines) != lines:
+        if any(map(is_counted, fields)):
+            if self._is_packet and end:
+                self._source.wrong(path, "a list has a number of lines, or up to a word, if there is no end")
+        elif self._is_packet and not end and self._lines.setdefault((direction, name), lines) != lines:
             self._source.wrong(path, f"rows of {name} have different numbers of lines: this needs end")
         return lines
 
     def _check_fields(
-        self, fields: Sequence[FieldSpec], is_counted: bool, report: Callable[[FieldSpec, str], None]
+        self, fields: Sequence[FieldSpec], is_ended_by_fields: bool, report: Callable[[FieldSpec, str], None]
     ) -> int:
-        """Check the lines of fields; return their least number."""
+        """Check the lines of fields, with which a message may end; return their least number."""
         total = 0
         has_open = False
         for field in fields:
             least, most = lines_of(field.type, self._format)
+            if is_counted(field):
+                least = most = 0
             total += least
             problem = self._problem(field.type)
             if problem is None and has_open:
                 problem = "the field before it takes all lines that remain"
-            elif problem is None and is_counted and (field.optional or least != most):
-                problem = f"{field.name} has any number of lines: this needs a last line, end"
+            elif problem is None and is_ended_by_fields and (field.optional or least != most):
+                problem = f"{field.name} has any number of lines: this needs a last line, end, or a count, *n"
             elif problem is None and total > MAX_LINES:
                 problem = f"more than {MAX_LINES} lines"
             if problem is not None:
@@ -90,7 +95,8 @@ class PacketRows:
             case IdentifierType(_, inner):
                 parts = [(inner, is_line)]
             case ListType(item):
-                has_lines = takes_tokens(kind, self._format) and not (is_line and kind.separator == "")
+                has_tokens = takes_tokens(kind, self._format) or bool(kind.count or kind.until)
+                has_lines = has_tokens and not (is_line and kind.separator == "")
                 if has_lines and is_line:
                     return "lines cannot be within a line"
                 least, most = lines_of(item, self._format)

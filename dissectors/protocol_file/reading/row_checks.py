@@ -19,9 +19,13 @@ from kiebitz.dissectors.protocol_file.specification import (
     TextType,
     parts_of,
 )
+from kiebitz.dissectors.protocol_file.text_types import is_on_lines
 
 _HAS_TOKENS = ("words", "delimited")
 """Formats whose fields are tokens of the message."""
+
+_HAS_LINES = (*_HAS_TOKENS, "lines")
+"""Formats with lists that have a number of lines."""
 
 
 def problems_of(
@@ -32,6 +36,8 @@ def problems_of(
         problem = _problem_of_count(field, fields[:number], format) or next(
             _problems_of_text(field, format, is_part=False), None
         )
+        if problem is None and format.kind in _HAS_TOKENS:
+            problem = _problem_of_lines(field, fields[:number], format, framing)
         is_open = format.kind == "struct" and framing.kind in ("fields", "size")
         if problem is None and is_open and takes_all[number]:
             problem = f"nothing shows where {field.name} ends: use text8, text:20 or [item]*n"
@@ -39,6 +45,26 @@ def problems_of(
             problem = f"nothing shows whether {field.name} is absent: it needs a row of its own"
         if problem is not None:
             yield field, problem
+
+
+def _problem_of_lines(
+    field: FieldSpec, before: Sequence[FieldSpec], format: Format, framing: Framing
+) -> str | None:
+    """Return what is wrong with the lines of a field."""
+    if not is_on_lines(field):
+        if "\n" in field.before + field.after:
+            return "a line end is the first character of a fixed text before a value"
+        first = next((each.name for each in before if is_on_lines(each)), None)
+        return f"{first} is on a line of its own: {field.name} must be before it" if first else None
+    if format.pads:
+        return "with pad, a message is one line"
+    if field.optional:
+        return f"nothing shows whether the line of {field.name} is absent: it needs a row of its own"
+    kind = field.type
+    is_open = isinstance(kind, ListType) and not (kind.count or kind.until) and kind.least != kind.most
+    if is_open and framing.kind == "lines":
+        return f"nothing shows how many lines {field.name} has: write *n, a number, or ..'END' after the list"
+    return None
 
 
 def _problem_of_count(field: FieldSpec, before: Sequence[FieldSpec], format: Format) -> str | None:
@@ -54,8 +80,8 @@ def _problem_of_count(field: FieldSpec, before: Sequence[FieldSpec], format: For
             return inner_problem
     if not kind.count:
         return None
-    if format.kind not in (*_HAS_TOKENS, "struct") or format.pads:
-        return f'[…]*{kind.count} belongs to format = "struct", "words" or "delimited"'
+    if format.kind not in (*_HAS_LINES, "struct") or format.pads:
+        return f'[…]*{kind.count} belongs to format = "struct", "words", "delimited" or "lines"'
     numbers = [each.name for each in before if _is_number(each.type)]
     if kind.count not in numbers:
         return f"no number {kind.count} is before the list{near(kind.count, numbers)}"
@@ -70,6 +96,9 @@ def _problems_of_text(field: FieldSpec, format: Format, is_part: bool) -> Iterat
     """Yield what is wrong with a field of a message, or with one inside it."""
     has_tokens = format.kind in _HAS_TOKENS and not format.pads
     fixed = field.before + field.after
+    if has_tokens and not is_part and field.before.startswith("\n"):
+        yield from _problems_of_type(field.type, format, is_part=True)
+        return
     kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
     if fixed and format.kind not in (*_HAS_TOKENS, "pairs"):
         yield f'fixed text belongs to format = "words" or "delimited", not to {format.kind}'
@@ -77,13 +106,13 @@ def _problems_of_text(field: FieldSpec, format: Format, is_part: bool) -> Iterat
         yield "fixed text is around a value that ends before the message does"
     elif format.delimiter in fixed and (is_part or not has_tokens):
         yield "a fixed text with the delimiter in it belongs to a field of the message"
-    yield from _problems_of_type(field.type, format, is_part or not has_tokens)
+    yield from _problems_of_type(field.type, format, is_part or not (has_tokens or format.kind == "lines"))
 
 
 def _problems_of_type(kind: FieldTypeSpec, format: Format, is_part: bool) -> Iterator[str]:
     if isinstance(kind, ListType):
         if kind.until and is_part:
-            yield f"a list up to {kind.until} belongs to a field of a message of words"
+            yield f"a list up to {kind.until} belongs to a field of a message of words or lines"
         if (kind.is_cut or kind.pattern) and format.kind not in (*_HAS_TOKENS, "pairs", "lines"):
             yield f"values without anything between them belong to text, not to {format.kind}"
         is_part = is_part or not (kind.count or kind.until)

@@ -163,12 +163,12 @@ local function show(protocol, parent, range, path, node, from)
 end
 
 -- Add a distance to the offsets of a value and of its parts.
-local function move(node, distance)
+function K.move(node, distance)
   if node.at then node.at, node.stop = node.at + distance, node.stop + distance end
   if node.t == "list" then
-    for _, item in ipairs(node) do move(item, distance) end
+    for _, item in ipairs(node) do K.move(item, distance) end
   elseif node.t == "object" then
-    for _, member in ipairs(node) do move(member.value, distance) end
+    for _, member in ipairs(node) do K.move(member.value, distance) end
   end
 end
 
@@ -197,7 +197,7 @@ function K.message_in(protocol, frame, direction)
   if message.name == nil then return message end
   local fields = head.fields
   for _, each in ipairs(message.fields or {}) do
-    move(each.value, head.start - 1)
+    K.move(each.value, head.start - 1)
     fields[#fields + 1] = each
   end
   message.fields, message.error = fields, head.error or message.error
@@ -279,7 +279,7 @@ local function starts_of(protocol, data, direction, seeking)
   local frame_end = K.framings[protocol.framing.kind]
   local starts, at = {1}, 1
   while at <= #data do
-    local stop = frame_end(protocol.framing, data, at, direction, seeking)
+    local stop = frame_end(protocol.framing, data, at, direction, seeking, protocol)
     if stop == nil and #data - at > FRAME_LIMIT then stop = #data + 1 end
     if stop == nil then break end
     starts[#starts + 1], at, seeking = stop, stop, false

@@ -56,6 +56,7 @@ function K.body(protocol, frame)
   local kind = protocol.format.kind
   if framing.cr and #frame > 1 and frame:sub(1, 1) == "\n" then start = 2 end
   if kind == "struct" or protocol.format.unstripped then return start, stop end
+  if framing.kind == "line_fields" then return 1, #frame:gsub("\n$", ""):gsub("\r$", "") + 1 end
   if kind == "json" or kind == "xml" then
     local ended, first = K.stripped(frame, start, stop, " \t\r\n")
     return first, ended

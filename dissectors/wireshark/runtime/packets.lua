@@ -154,27 +154,13 @@ local function read_lines(protocol, frame)
   return lines, wrong
 end
 
--- Give a value the places of its lines, from the number `first` on; return the number after them.
-local function place(node, kind, lines, first)
-  if not kind.spread or kind.tokens then
-    local last = first + (kind.tokens or 1) - 1
-    node.at, node.stop = lines[first].at, lines[last].stop
-    return last + 1
-  end
-  for number, each in ipairs(node) do
-    local inner = kind.item or kind.fields[number].type
-    first = place(each.value or each, inner, lines, first)
-  end
-  return first
-end
-
 -- Read the lines of a row: its fields before the first error, the number of lines that fit, the error, and the number
 -- of lines that it should have.
 local function read_row(row, body)
   local texts = {}
   for number, line in ipairs(body) do texts[number] = line.text end
   local fields, right = {}, 0
-  local spans, used = K.spans(row.fields, #body)
+  local spans, used = K.spans(row.fields, texts)
   for _, span in ipairs(spans) do
     local kind, part = span.field.type, {}
     for number = span.first, math.min(span.last, #body) do part[#part + 1] = texts[number] end
@@ -191,7 +177,10 @@ local function read_row(row, body)
       return fields, span.first - 1 + (token or 1) - 1, span.field.name .. ": " .. problem, used
     end
     if value then
-      if kind.kind ~= "rest" then place(value, kind, body, span.first) end
+      if kind.kind ~= "rest" and span.last >= span.first then
+        value.at, value.stop = body[span.first].at, body[span.last].stop
+        if kind.spread then K.place(value, body, span.first) end
+      end
       fields[#fields + 1] = {key = span.field.name, value = value}
     end
     right = span.last

@@ -1,9 +1,23 @@
 -- Messages that are a name and fields in a fixed order, with blanks or a delimiter between them.
 
+-- Return true if a field on a line of its own is in the first line, or another one is not.
+local function misplaced(spans, tokens, first)
+  for _, span in ipairs(spans) do
+    for number = first + span.first - 1, math.min(first + span.last - 1, #tokens) do
+      if (tokens[number].is_line or false) ~= (span.field.on_lines or false) then return true end
+    end
+  end
+  return false
+end
+
 -- Read the fields of a row; return them, the number read, and what is wrong.
 local function read_row(format, row, text, tokens, first)
-  local fields = {}
-  local spans, used = K.spans(row.fields, #tokens - first + 1)
+  local fields, sent = {}, {}
+  for number = first, #tokens do sent[#sent + 1] = tokens[number].text end
+  local spans, used = K.spans(row.fields, sent)
+  if format.has_lines and first <= #tokens and misplaced(spans, tokens, first) then
+    return fields, "a field is not on its line", 0
+  end
   for _, span in ipairs(spans) do
     local field, kind = span.field, span.field.type
     local at, upto = first + span.first - 1, first + span.last - 1
@@ -17,8 +31,9 @@ local function read_row(format, row, text, tokens, first)
       local texts = {}
       for number = at, upto do texts[#texts + 1] = tokens[number].text end
       value, problem = K.read_texts(kind, texts)
-      for number, item in ipairs(value and not kind.fields and not kind.item.spread and value or {}) do
-        item.at, item.stop = tokens[at + number - 1].at, tokens[at + number - 1].stop
+      if value and upto >= at then
+        value.at, value.stop = tokens[at].at, tokens[upto].stop
+        K.place(value, tokens, at)
       end
     else
       value, problem = K.read(kind, tokens[at].text)
@@ -68,11 +83,7 @@ function K.formats.positional(protocol, frame, direction, name)
   if name == nil then return wrong and {error = "this is not UTF-8"} or K.unknown(tokens[1].text) end
   local rows = K.rows(protocol, direction, name)
   local function shifted(fields)
-    for _, field in ipairs(fields) do
-      if field.value.at then
-        field.value.at, field.value.stop = field.value.at + start - 1, field.value.stop + start - 1
-      end
-    end
+    for _, field in ipairs(fields) do K.move(field.value, start - 1) end
     return fields
   end
   local best, best_count, best_problem
@@ -86,4 +97,60 @@ function K.formats.positional(protocol, frame, direction, name)
     end
   end
   return {name = name, fields = shifted(best or {}), error = name .. ": " .. (best_problem or "malformed")}
+end
+
+local function line_at(data, at)
+  local stop = data:find("\n", at, true)
+  if stop == nil then return nil end
+  return (data:sub(at, stop - 1):gsub("\r$", "")), stop + 1
+end
+
+-- Return the rows of the message that begins with a line, and the texts of its fields in it.
+local function begun(protocol, framing, direction, line)
+  local format = (protocol.formats or protocol.format.formats or {})[direction] or protocol.format
+  local start = framing.before and K.before(framing, line).start or 1
+  local tokens, texts = K.tokens(format, line:sub(start)), {}
+  if tokens[1] == nil then return {}, texts end
+  local name, taken = name_in({format = format, names = protocol.names}, tokens, direction)
+  for number = (taken or 1) + 1, #tokens do texts[#texts + 1] = tokens[number].text end
+  return name and protocol.rows[direction][name] or {}, texts
+end
+
+-- Return the first field that lacks lines, and how many.
+local function wanted(row, texts)
+  for _, span in ipairs(K.spans_in(row.fields, texts, 1)) do
+    if span.last > #texts then return span.field.type, span.last - #texts end
+  end
+  return nil, 0
+end
+
+-- Messages of one or several lines.
+function K.framings.line_fields(framing, data, at, direction, seeking, protocol)
+  local line, after = line_at(data, at)
+  if line == nil then return nil end
+  local rows, texts = begun(protocol, framing, direction, line)
+  for _, row in ipairs(rows) do
+    local head, has_lines = {}, false
+    for _, field in ipairs(row.fields) do
+      if field.on_lines then has_lines = true else head[#head + 1] = field end
+    end
+    local spans = K.spans_in(head, texts, 1)
+    if has_lines and (#spans > 0 and spans[#spans].last or 0) == #texts then
+      local kind, count = wanted(row, texts)
+      while count > 0 do
+        line, at = line_at(data, after), after
+        if line == nil then return nil end
+        local item = kind["until"] ~= line and (kind.item or kind)
+        if item and not item.spread and K.read(item, line) == nil and #begun(protocol, framing, direction, line) > 0 then
+          return at
+        end
+        _, after = line_at(data, at)
+        texts[#texts + 1], count = line, count - 1
+        if count == 0 and (kind["until"] == nil or line == kind["until"]) then kind, count = wanted(row, texts)
+        elseif count == 0 then count = 1 end
+      end
+      return after
+    end
+  end
+  return after
 end

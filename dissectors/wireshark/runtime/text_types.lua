@@ -51,9 +51,23 @@ local function padded(form, text)
   return found
 end
 
+-- Return the tokens of the first line, and each further line.
+local function with_lines(form, text)
+  local stop = text:find("\n", 1, true) or #text + 1
+  local head = {separator = form.separator, blanks = form.blanks, quote = form.quote}
+  local found = K.tokens(head, (text:sub(1, stop - 1):gsub("\r$", "")))
+  if stop > #text then return found end
+  for _, token in ipairs(K.tokens({separator = "\n"}, text:sub(stop + 1))) do
+    token.at, token.stop, token.is_line = token.at + stop, token.stop + stop, true
+    found[#found + 1] = token
+  end
+  return found
+end
+
 -- Return the tokens of a text: text, start and end. A form is a format, or a type with parts.
 function K.tokens(form, text)
   if form.pads then return padded(form, text) end
+  if form.has_lines then return with_lines(form, text) end
   local found, at, quote = {}, 1, form.quote
   local has_escapes = text:find("\\", 1, true) ~= nil
   local function quoted()
@@ -156,6 +170,11 @@ local function part(texts, first, last)
   return found
 end
 
+-- Return true if the message shows how many tokens a value takes.
+function K.is_counted(kind)
+  return kind.spread and (kind.count or kind["until"] or kind.counted or (kind.item and K.is_counted(kind.item)))
+end
+
 -- Return the least and the greatest number of tokens of a message that a value takes.
 function K.width(kind)
   if kind.kind == "rest" then return 0, nil end
@@ -170,15 +189,60 @@ function K.width(kind)
     return least, most
   end
   local size = K.width(kind.item)
-  return (kind.least or 0) * size, kind.most and kind.most * size
+  return (kind.least or 0) * size + (kind["until"] and 1 or 0), kind.most and kind.most * size
 end
 
--- Return the fields of a message with `count` tokens after its name, each with its first and last token, and the
--- number of tokens of all. If optional fields are absent, these are the last ones.
-function K.spans(fields, count)
-  local spare, spans, at = count, {}, 1
+-- Return the end of the tokens of a value that begins at one; some may be missing. `numbers` are those beside it.
+local function end_in(kind, texts, at, numbers)
+  if K.is_counted(kind) and kind.fields then
+    local spans = K.spans_in(kind.fields, texts, at)
+    return spans[#spans].last + 1
+  end
+  if not K.is_counted(kind) then
+    local least, most = K.width(kind)
+    return at + math.max(least, math.min(#texts - at + 1, most or #texts))
+  end
+  if kind["until"] then
+    while at <= #texts and texts[at] ~= kind["until"] do at = end_in(kind.item, texts, at, {}) end
+    return at + 1
+  end
+  local left = numbers[kind.count]
+  if left == nil then return math.max(at, #texts + 1) end
+  while left > 0 and at <= #texts + 1 do
+    at, left = math.max(end_in(kind.item, texts, at, {}), at + 1), left - 1
+  end
+  return at
+end
+
+-- Return the fields whose tokens begin at one, each with its first and last token; those of counted lists may exceed
+-- the tokens that there are.
+function K.spans_in(fields, texts, at)
+  local spans, numbers = {}, {}
+  for _, field in ipairs(fields) do
+    local stop, text = end_in(field.type, texts, at, numbers), texts[at] or ""
+    if stop == at + 1 and text:find("^%d+$") and #text < 10 then numbers[field.name] = tonumber(text) end
+    spans[#spans + 1] = {field = field, first = at, last = stop - 1}
+    at = stop
+  end
+  return spans
+end
+
+-- Return the fields of a message with these tokens after its name, each with its first and last token, and the number
+-- of tokens of all. If optional fields are absent, these are the last ones.
+function K.spans(fields, texts)
+  local spare, spans, at, is_counted = #texts, {}, 1, false
   for _, field in ipairs(fields) do
     if not field.optional then spare = spare - K.width(field.type) end
+    is_counted = is_counted or K.is_counted(field.type)
+  end
+  if is_counted then
+    local used = 0
+    for _, span in ipairs(K.spans_in(fields, texts, 1)) do
+      if not span.field.optional or span.first <= #texts then
+        spans[#spans + 1], used = span, math.max(used, span.last)
+      end
+    end
+    return spans, used
   end
   for _, field in ipairs(fields) do
     local least, most = K.width(field.type)
@@ -195,43 +259,67 @@ function K.spans(fields, count)
   return spans, at - 1
 end
 
+-- Give the parts of a value the places of their tokens, of which the value's first one has this number.
+function K.place(node, tokens, first)
+  for _, each in ipairs(node) do
+    local value = each.value or each
+    if value.first and value.last >= value.first then
+      local from, upto = first + value.first - 1, first + value.last - 1
+      value.at, value.stop = tokens[from].at, tokens[upto].stop
+      if value.spread then K.place(value, tokens, from) end
+    end
+  end
+end
+
+local function read_part(kind, texts, first, last)
+  local value, problem, token
+  if kind.spread then value, problem, token = K.read_texts(kind, part(texts, first, last))
+  else value, problem = K.read(kind, texts[first]) end
+  if value == nil then return nil, problem, first + (token or 1) - 1 end
+  value.first, value.last, value.spread = first, last, kind.spread
+  return value
+end
+
+local function read_list(kind, texts)
+  local node, at, upto = {t = "list"}, 1, #texts
+  local size = K.width(kind.item)
+  if kind["until"] then
+    if texts[upto] ~= kind["until"] then return nil, "there is no " .. kind["until"], math.max(upto, 1) end
+    upto = upto - 1
+  elseif not K.is_counted(kind) then
+    local count = math.ceil(#texts / size)
+    if count < (kind.least or 0) or count > (kind.most or count) then
+      return nil, "this list has another length", kind.least and 1 or (kind.most or 0) * size + 1
+    end
+  end
+  while at <= upto do
+    local stop = K.is_counted(kind.item) and end_in(kind.item, texts, at, {}) or at + size
+    local value, problem, token
+    if kind.nulls and texts[at] == "" then value = K.scalar("null")
+    else value, problem, token = read_part(kind.item, texts, at, math.min(stop - 1, upto)) end
+    if value == nil then return nil, problem, token end
+    node[#node + 1], at = value, stop
+  end
+  return node
+end
+
 -- Read a value from the texts of its tokens; return it, or nil, what is wrong, and the number of the wrong token.
 function K.read_texts(kind, texts)
   if kind.tokens then
     local value, problem = K.read(kind, table.concat(texts, kind.separator))
     if value then return value end
-    return nil, problem, K.begins(kind, texts[1]) and 2 or 1
+    return nil, problem, kind.values and K.begins(kind, texts[1]) and 2 or 1
   end
-  local node = {t = kind.kind}
-  if kind.kind == "list" then
-    local size = K.width(kind.item)
-    local count = math.ceil(#texts / size)
-    if count < (kind.least or 0) or count > (kind.most or count) then
-      return nil, "this list has another length", kind.least and 1 or (kind.most or 0) * size + 1
-    end
-    for number = 1, count do
-      local first, value, problem, token = (number - 1) * size + 1, nil, nil, nil
-      if kind.item.spread then
-        value, problem, token = K.read_texts(kind.item, part(texts, first, first + size - 1))
-      elseif kind.nulls and texts[first] == "" then value = K.scalar("null")
-      else value, problem = K.read(kind.item, texts[first]) end
-      if value == nil then return nil, problem, first + (token or 1) - 1 end
-      node[number] = value
-    end
-    return node
-  end
+  if kind.kind == "list" then return read_list(kind, texts) end
+  local node, at, spans = {t = kind.kind}, 1, kind.counted and K.spans_in(kind.fields, texts, 1)
   if #texts < kind.least then return nil, "a part is missing", #texts + 1 end
-  local at = 1
-  for _, field in ipairs(kind.fields) do
-    local value, problem, token
-    if field.type.spread then
-      value, problem, token = K.read_texts(field.type, part(texts, at, #texts))
-      if value then at = #texts end
-    elseif texts[at] == nil then return node
-    else value, problem = K.read(field.type, texts[at]) end
-    if value == nil then return nil, problem, at + (token or 1) - 1 end
-    node[#node + 1] = {key = field.name, value = value}
-    at = at + 1
+  for number, field in ipairs(kind.fields) do
+    local last = spans and spans[number].last or field.type.spread and #texts or at
+    if spans and last > #texts then return nil, field.name .. " has fewer items than its number says", #texts end
+    if texts[at] == nil and not field.type.spread then return node end
+    local value, problem, token = read_part(field.type, texts, at, last)
+    if value == nil then return nil, problem, token end
+    node[#node + 1], at = {key = field.name, value = value}, last + 1
   end
   if at <= #texts then return nil, "there is more than belongs here", at end
   return node
@@ -286,6 +374,15 @@ local function parts(kind, text)
 end
 
 K.types.list, K.types.object = parts, parts
+
+-- A value with a fixed text before and after it.
+function K.types.fixed(kind, text)
+  local last = #text - #kind.after
+  if last < #kind.before or text:sub(1, #kind.before) ~= kind.before or text:sub(last + 1) ~= kind.after then
+    return nil, "this has another form"
+  end
+  return K.read(kind.item, text:sub(#kind.before + 1, last))
+end
 
 -- A text that is one token.
 function K.types.single(kind, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -11,9 +12,8 @@ from file_formats import (
     COUNTED,
     COUNTED_FRAMES,
     PAIRS,
+    READ_IN_ORDER,
     USUAL,
-    WORDS_IN_ORDER,
-    WORDS_READ,
     frames,
     messages,
     protocol,
@@ -22,6 +22,7 @@ from file_formats import (
 from strength import a_few, times
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
@@ -53,19 +54,21 @@ def test_properties_of_messages_that_end_with_their_fields(check: Check) -> None
 
 
 @cache
-def ordered() -> Dissector:
-    return dissector_from(read_specification(WORDS_IN_ORDER))
+def ordered(name: str = "words") -> Dissector:
+    return dissector_from(read_specification(READ_IN_ORDER[name][0]))
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full(but=2)
+@pytest.mark.parametrize("name", READ_IN_ORDER)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_properties_of_words_with_counted_lists(check: Check) -> None:
-    check(ordered(), [*WORDS_READ], times(60, quick=2))
+def test_properties_of_messages_with_counts(check: Check, name: str) -> None:
+    check(ordered(name), [*READ_IN_ORDER[name][1]], times(60, quick=2))
 
 
-def test_words_are_read_as_the_message_counts_them() -> None:
-    codec = ordered().codec
-    for frame, fields in WORDS_READ.items():
+@pytest.mark.parametrize("name", READ_IN_ORDER)
+def test_values_are_read_as_the_message_counts_them(name: str) -> None:
+    codec = ordered(name).codec
+    for frame, fields in READ_IN_ORDER[name][1].items():
         decoded = codec.decode(frame, "s2c")
         assert (decoded.fields, decoded.valid, decoded.violations) == (fields, True, ()), frame
         assert decoded.row is not None
@@ -77,6 +80,68 @@ def test_words_are_read_as_the_message_counts_them() -> None:
                 changed = codec.patch(frame, decoded.row, fields, other)
                 again = codec.decode(changed, "s2c")
                 assert again.fields == other or not again.valid
+
+
+@pytest.mark.parametrize("name", READ_IN_ORDER)
+def test_messages_of_several_lines_are_framed_however_they_arrive(name: str) -> None:
+    frames = [*READ_IN_ORDER[name][1]]
+    data = b"".join(frames)
+    for text in (data, data.replace(b"\n", b"\r\n")):
+        for size in (1, 7, len(text)):
+            framer = ordered(name).framer("s2c")
+            found: list[Frame] = []
+            for at in range(0, len(text), size):
+                found += framer.feed(at, text[at : at + size])
+            assert [each.data.replace(b"\r", b"") for each in found] == frames
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "frames"),
+    [
+        # Lines that are missing: a line that cannot belong to the message, and begins like another one.
+        (
+            "lines after words",
+            "UPDATE 3\n#1: a: b\nQUIT\nQUIT\n",
+            ["UPDATE 3\n#1: a: b\n", "QUIT\n", "QUIT\n"],
+        ),
+        ("lines after words", "TOP TEN\na\nEND\nann 3\nQUIT\n", ["TOP TEN\na\nEND\nann 3\n", "QUIT\n"]),
+        # The number of lines is not known.
+        ("lines after words", "UPDATE x\n#1: a: b\nQUIT\n", ["UPDATE x\n", "#1: a: b\n", "QUIT\n"]),
+        ("lines after words", "TWO 3 ab\ncd\nQUIT\n", ["TWO 3 ab\n", "cd\n", "QUIT\n"]),
+        # After missing bytes, a message begins at the next line with a name.
+        ("lines after words", "UPDATE 2\n#1: a: b\n⟨9⟩ c: d\n7\nQUIT\n7\n", ["", "", "QUIT\n", "7\n"]),
+        ("lines after words", "⟨9⟩#1: a: b\nQUIT\n", ["", "QUIT\n"]),
+        ("lines", "!UPDATE\n2\nann\n⟨3⟩\n1\n7\nx\n!QUIT\n", ["", "", "!QUIT\n"]),
+    ],
+)
+def test_lines_that_are_missing(name: str, data: str, frames: list[str]) -> None:
+    framer, at = ordered(name).framer("s2c"), 0
+    found: list[Frame] = []
+    for number, part in enumerate(re.split("[⟨⟩]", data)):
+        if number % 2:
+            found += framer.gap(at, int(part))
+            at += int(part)
+        else:
+            found += framer.feed(at, part.encode())
+            at += len(part)
+    assert [each.data.decode() for each in found] == frames
+
+
+@pytest.mark.parametrize(
+    ("frame", "problem", "place"),
+    [
+        (b"NAME ann\n", "ann must be on a line of its own", (5, 3)),
+        (b"UPDATE 2\n#1: a: b\n", "seats has fewer items than its number says", (17, 0)),
+        (b"UPDATE 1\n#1 a: b\n", '"#1" has another form', (9, 2)),
+        (b"TWO 3\nab\nc1\n= 5\n", '"c1" has another form', (9, 2)),
+        (b"TWO\n3\nab\ncd\n= 5\n", "3 must be on the first line", (4, 1)),
+        (b"TOP TEN\na\nb\n", "there is no END after the last of these", (11, 0)),
+    ],
+)
+def test_lines_that_contradict_their_numbers(frame: bytes, problem: str, place: tuple[int, int]) -> None:
+    (violation,) = ordered("lines after words").codec.decode(frame, "s2c").violations
+    assert problem in violation.text
+    assert (violation.offset, violation.length) == place
 
 
 @pytest.mark.parametrize(

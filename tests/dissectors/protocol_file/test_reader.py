@@ -321,7 +321,7 @@ MISTAKES = {
         'format = "json"\n[messages]\nA = "s: n=integer xs=[integer]*n"\n',
         "3:19",
         "xs",
-        'belongs to format = "struct", "words" or "delimited"',
+        'belongs to format = "struct", "words", "delimited" or "lines"',
     ),
     "count before its list": (
         '[messages]\nA = "s: xs=[integer]*n n=integer"\n',
@@ -394,6 +394,36 @@ MISTAKES = {
     "no end": ('framing = "delimiter"', "1:1", "framing", "a delimiter needs end"),
     "no name": ('format = "json"', "1:1", "format", "json needs name"),
     "no name in JSON": ('framing = "json"', "1:1", "framing", "json needs name"),
+    "line before": (
+        "[messages]\nA = 'c: x=[text\\n]2 y=text'\n",
+        "2:21",
+        "y",
+        "x is on a line of its own: y must be before it",
+    ),
+    "optional line": (
+        "[messages]\nA = 'c: x?=\"\\n\"text'\n",
+        "2:9",
+        "x",
+        "whether the line of x is absent",
+    ),
+    "any number of lines after words": (
+        "[messages]\nA = 'c: x=[text\\n]'\n",
+        "2:9",
+        "x",
+        "nothing shows how many lines x has",
+    ),
+    "line end in a text": (
+        "[messages]\nA = 'c: x=\"a\\n\"text'\n",
+        "2:9",
+        "x",
+        "a line end is the first character",
+    ),
+    "counted packet with an end": (
+        'format = "lines"\nend = "END"\n[messages]\nA = "c: n=integer x=[text]*n"\n',
+        "4:5",
+        '"c: n=integer x=[text]*n"',
+        "if there is no end",
+    ),
     "one port": ("port = 1\ntogether = true", "2:1", "together", "for a server with several ports"),
     "player of a port": (
         'port = [1, 2]\n[identity]\nports = ["white", "white"]',
