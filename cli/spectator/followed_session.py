@@ -120,16 +120,13 @@ class FollowedSession:
         search = None
         if (self.player, self.wanted, self.game_id, self._between) != (None, None, None, None):
             rows = self._seen_rows()
-            seen = None if rows is None else rows.event
-            search = search_events(self.timeline, table.id, self.wanted, self.game_id, self._between, seen)
+            search = search_events(self.timeline, table.id, self.wanted, self.game_id, self._between, rows)
         return EventCursor(self.timeline, table.id, search)
 
     def messages(self, table: TableInfo | None) -> Search:
         """Search the visible messages that match the filter, of a table or of all."""
-        rows = self._seen_rows()
-        seen = None if rows is None else rows.message
         streams = table if self.player == PUBLIC else self._streams(table)
-        return search_messages(self.timeline, streams, self.wanted, seen)
+        return search_messages(self.timeline, streams, self.wanted, self._seen_rows())
 
     def may_see_message(self, row: Message) -> bool:
         """Return True if a message is visible; in the public view, one of its copies is."""
@@ -140,10 +137,8 @@ class FollowedSession:
 
     def diagnostics(self, table: TableInfo | None) -> Search:
         """Search the visible diagnostics that match the filter."""
-        rows = self._seen_rows()
-        seen = None if rows is None else rows.diagnostic
         groups = visible_groups(self.player)
-        return search_diagnostics(self.timeline, self._streams(table), self.wanted, groups, seen)
+        return search_diagnostics(self.timeline, self._streams(table), self.wanted, groups, self._seen_rows())
 
     def marks(self, table: TableInfo | None) -> Search:
         """Search all visible diagnostics, ignoring the filter."""

@@ -44,7 +44,7 @@ from kiebitz.storage.session.message_detail import (
     GrammarDescription,
     MessageDetail,
 )
-from kiebitz.storage.session.session import Stream, project
+from kiebitz.storage.session.session import Event, Stream, project
 
 MAX_EVENTS = 20_000
 """Maximum number of events in a file; of longer sessions it has the first ones."""
@@ -99,7 +99,7 @@ class _Table(msgspec.Struct):
     """A table in one view."""
 
     timeline: records.TimelineOverview
-    events: list[records.Event]
+    events: list[Event]
     pictures: list[_Picture]
 
 

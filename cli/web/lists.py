@@ -45,6 +45,7 @@ from kiebitz.storage.read.message_queries import (
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.search import search_diagnostics, search_events, search_messages
 from kiebitz.storage.read.seen_rows import DiagnosticNumbers
+from kiebitz.storage.session.session import Event as EventRecord
 from kiebitz.storage.session.session import Session, diagnostic_numbers, event_record, message_record, project
 
 # Events.
@@ -73,10 +74,10 @@ def seen_events(
     yield from found if rows is None else filter(None, map(rows.event, found))
 
 
-def event_records(reader: Reader, events: Iterable[Event], player: str | None) -> list[records.Event]:
+def event_records(reader: Reader, events: Iterable[Event], player: str | None) -> list[EventRecord]:
     """Return visible events as records; a player's view does not show alterations."""
     altered = AlteredMessages(reader.timeline) if player is None else None
-    told = (
+    return [
         event_record(
             reader.timeline,
             event,
@@ -84,8 +85,7 @@ def event_records(reader: Reader, events: Iterable[Event], player: str | None) -
             altered.action_of_event(event.id) if altered is not None else None,
         )
         for event in events
-    )
-    return [project(records.Event, one) for one in told]
+    ]
 
 
 # Messages.
@@ -316,29 +316,13 @@ def count_matches(reader: Reader, table: TableInfo, view: View) -> records.Match
     }
     own = at_table if view.player is None else at_table & reader.visibility.streams_of(view.player)
     searches = (
+        (search_events(timeline, table.id, view.wanted, None, None, rows), timeline.last_seq(table.id)),
         (
-            search_events(
-                timeline, table.id, view.wanted, None, None, rows.event if rows is not None else None
-            ),
-            timeline.last_seq(table.id),
-        ),
-        (
-            search_messages(
-                timeline,
-                at_table if view.player == PUBLIC else own,
-                view.wanted,
-                rows.message if rows is not None else None,
-            ),
+            search_messages(timeline, at_table if view.player == PUBLIC else own, view.wanted, rows),
             timeline.last_id("messages"),
         ),
         (
-            search_diagnostics(
-                timeline,
-                own,
-                view.wanted,
-                visible_groups(view.player),
-                rows.diagnostic if rows is not None else None,
-            ),
+            search_diagnostics(timeline, own, view.wanted, visible_groups(view.player), rows),
             timeline.last_id("diagnostics"),
         ),
     )

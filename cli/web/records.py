@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.render.svg.svg_canvas import Placed
-from kiebitz.dissectors.model import Action, Blame, Direction, Group, Severity
+from kiebitz.dissectors.model import Action, Direction, Severity
+from kiebitz.storage.session.session import Diagnostic as DiagnosticRecord
+from kiebitz.storage.session.session import Event, Stream
 from kiebitz.storage.session.session import Message as MessageRecord
-from kiebitz.storage.session.session import Stream
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -170,23 +171,6 @@ class TimelineOverview(Answer, frozen=True, rename={"diagnostics": "flaws"}):
     scores: Scores | None
 
 
-class Event(Answer, frozen=True):
-    """An event; `time` is in seconds since the session began."""
-
-    seq: int
-    number: int
-    id: int
-    table: int
-    game: int | None
-    time: float
-    ts_ns: int
-    kind: str
-    actor: str | None
-    sentence: str
-    data: dict[str, Any]
-    altered: Action | None
-
-
 class Events(Answer, frozen=True):
     """A window of events; whether it includes the first and the last match."""
 
@@ -252,28 +236,12 @@ class Messages(Answer, frozen=True):
     is_last: bool
 
 
-class Diagnostic(Answer, frozen=True):
+class Diagnostic(DiagnosticRecord, frozen=True):
     """A diagnostic; `seq` is the number of the requested table's event at which it was found."""
 
-    id: int
-    time: float
-    severity: Severity
-    group: Group
-    code: str
-    text: str
-    blame: Blame
-    suggestion: str | None
-    stream: int
-    direction: Direction
     client: str
     player: str | None
-    offset: int
-    length: int
-    expected: str | None
-    clause: str | None
-    message: int | None
-    name: str | None
-    event: int | None
+    suggestion: str | None
     seq: int | None
 
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.model import Event, Group, Message, TableInfo
+from kiebitz.dissectors.model import Group, TableInfo
 from kiebitz.storage.read.conditions import sql_condition
-from kiebitz.storage.read.message_queries import StoredDiagnostic, diagnostics_numbered, messages_numbered
+from kiebitz.storage.read.message_queries import diagnostics_numbered, messages_numbered
+from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -90,41 +91,38 @@ def search_events(
     wanted: Filter | None,
     game_id: int | None,
     between: tuple[int, int] | None,
-    seen: Callable[[Event], Event | None] | None = None,
+    rows: SeenRows | None = None,
 ) -> Search:
     """Search a table's events by `seq`, of a game, with ids `between` two (inclusive).
 
-    In a player's view, `seen` returns the events that pass the filter there.
+    In a player's view, `rows` are those that pass the filter there.
     """
-    condition, parameters = sql_condition(timeline, wanted if seen is None else None, "events")
+    condition, parameters = sql_condition(timeline, wanted if rows is None else None, "events")
     if game_id is not None:
         condition, parameters = f"e.game_id = ? AND {condition}", [game_id, *parameters]
     if between is not None:
         condition, parameters = f"e.id BETWEEN ? AND ? AND {condition}", [*between, *parameters]
 
     def lookup(after: int, upto: int) -> Sequence[int]:
-        if seen is None:
+        if rows is None:
             return timeline.seqs(table_id, after, upto, condition, parameters)
         events = timeline.events_between(table_id, after, upto, condition, parameters)
-        return [event.seq for event in events if seen(event) is not None]
+        return [event.seq for event in events if rows.event(event) is not None]
 
     return Search(lookup, timeline.first_seq(table_id))
 
 
 def search_messages(
-    timeline: Timeline,
-    streams: Streams,
-    wanted: Filter | None,
-    seen: Callable[[Message], Message | None] | None = None,
+    timeline: Timeline, streams: Streams, wanted: Filter | None, rows: SeenRows | None = None
 ) -> Search:
-    """Search the session's messages by id; `seen` is that of `search_events`."""
+    """Search the session's messages by id; `rows` are those of `search_events`."""
     # Of the messages on a player's own streams, all are visible.
-    if seen is None or (wanted is None and isinstance(streams, Collection)):
+    if rows is None or (wanted is None and isinstance(streams, Collection)):
         condition = sql_condition(timeline, wanted, "messages")
         return _on_streams(timeline, "messages", "m", streams, *condition)
 
     def passing(found: Sequence[int]) -> Sequence[int]:
-        return [row.id for row in messages_numbered(timeline, found) if seen(row) is not None]
+        return [row.id for row in messages_numbered(timeline, found) if rows.message(row) is not None]
 
     return _on_streams(timeline, "messages", "m", streams, passing=passing)
 
@@ -134,16 +132,16 @@ def search_diagnostics(
     streams: Streams,
     wanted: Filter | None,
     groups: Sequence[Group] = get_args(Group),
-    seen: Callable[[StoredDiagnostic], StoredDiagnostic | None] | None = None,
+    rows: SeenRows | None = None,
 ) -> Search:
-    """Search the session's diagnostics of these groups by id; `seen` is that of `search_events`."""
-    condition, parameters = sql_condition(timeline, wanted if seen is None else None, "diagnostics")
+    """Search the session's diagnostics of these groups by id; `rows` are those of `search_events`."""
+    condition, parameters = sql_condition(timeline, wanted if rows is None else None, "diagnostics")
     condition = f"d.grp IN ({', '.join('?' * len(groups))}) AND ({condition})"
 
     def passing(found: Sequence[int]) -> Sequence[int]:
-        if seen is None or wanted is None:
+        if rows is None or wanted is None:
             return found
-        return [row.id for row in diagnostics_numbered(timeline, found) if seen(row) is not None]
+        return [row.id for row in diagnostics_numbered(timeline, found) if rows.diagnostic(row) is not None]
 
     return _on_streams(timeline, "diagnostics", "d", streams, condition, [*groups, *parameters], passing)
 
