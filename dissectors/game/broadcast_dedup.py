@@ -48,6 +48,11 @@ def text_key(text: str) -> Hashable:
     return text if len(text) < _MAX_KEPT_LENGTH else sha256(text.encode()).digest()
 
 
+def broadcast_key(name: str, fields_json: str) -> Hashable:
+    """Return the key of a broadcast whose copies have the same fields."""
+    return name, text_key(fields_json)
+
+
 class Timed(Protocol):
     """A record with a time in nanoseconds."""
 

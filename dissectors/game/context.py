@@ -5,10 +5,11 @@ A protocol whose table has several parts derives its own context, which they sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
+from kiebitz.dissectors.game.broadcast_dedup import EventLog, broadcast_key
 from kiebitz.dissectors.game.running_game import RunningGame
 from kiebitz.dissectors.game.state import State, set_at
 from kiebitz.dissectors.grammar.grammar import MessageType, Rule, blame_of, to_json
@@ -63,6 +64,8 @@ class GameContext:
         self.info = info
         self.rules = rules
         self.state: State = {}
+        self.log = EventLog(doubled=False, overtaken_ns=0)
+        """The latest broadcasts of the server, to recognise their copies."""
         self._ids = ids
         self._findings = findings
         self._seq = 0
@@ -144,6 +147,21 @@ class GameContext:
         """Report the event of a message, which then refers to it and to its game."""
         event = self.emit(kind, message.ts_ns, actor, data, game)
         message.event_id, message.game_id = event.id, event.game_id
+        return event
+
+    def emit_broadcast(
+        self,
+        message: Message,
+        kind: str,
+        actor: str | None,
+        data: dict[str, Any],
+        running: RunningGame | None = None,
+        key: Hashable = None,
+    ) -> Event:
+        """Report the event of a broadcast, and log it for its copies: under a key, or by its fields."""
+        event = self.emit_of(message, kind, actor, data, running.game if running is not None else None)
+        key = broadcast_key(message.name, message.fields_json) if key is None else key
+        self.log.add(message.stream.id, key, event)
         return event
 
     def open_game(self, label: str, ts_ns: int) -> Game:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog, text_key
+from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog, broadcast_key
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.grammar.grammar import MessageType, Rule
 from kiebitz.dissectors.model import Direction, Event, Findings, Ids, Message, Stream, TableInfo
@@ -90,7 +90,7 @@ class SimpleTable(GameTable):
             # Networks may duplicate and reorder datagrams.
             is_udp = message.stream.transport == "udp"
             self._log = EventLog(doubled=is_udp, overtaken_ns=REORDERED_NS if is_udp else 0)
-        key = (row.name, text_key(message.fields_json))
+        key = broadcast_key(row.name, message.fields_json)
         if row.broadcast and self._log.is_copy(message, key):
             return
         event = self.handle(message, row)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 
-import msgspec
-
 from kiebitz.dissectors.game.broadcast_dedup import text_key
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
@@ -31,18 +29,13 @@ from kiebitz.dissectors.protocols.maexchen.round_state import Round
 UNSURE_KEPT = 256
 
 
-class _Unsure(msgspec.Struct, eq=False):
-    message: Message
-    connection: ClientConnection
-
-
 class Answers:
     """The open questions of a table, and the checks of their answers."""
 
     def __init__(self, context: MaexchenContext) -> None:
         self._context = context
         self._owners: OrderedDict[Hashable, ClientConnection] = OrderedDict()
-        self.unsure: list[_Unsure] = []
+        self.unsure: list[tuple[Message, ClientConnection]] = []
         """Answers to unseen questions, judged later by `judge_unsure`."""
         self._server_speaks = False
 
@@ -59,7 +52,7 @@ class Answers:
         self._server_speaks = True
         connection.addressed = True
         if self.unsure:
-            self.unsure = [unsure for unsure in self.unsure if unsure.connection is not connection]
+            self.unsure = [unsure for unsure in self.unsure if unsure[1] is not connection]
 
     def answered(self, connection: ClientConnection, kind: QuestionKind, message: Message) -> Question | None:
         """Return the question that a message answers correctly; otherwise report the violation."""
@@ -111,13 +104,13 @@ class Answers:
 
     def judge_unsure(self, ts_ns: int | None) -> None:
         """Judge answers that have waited long enough, or all of them if `ts_ns` is None."""
-        waiting: list[_Unsure] = []
-        for unsure in self.unsure:
-            if ts_ns is not None and ts_ns - unsure.message.ts_ns < MAX_WAIT_NS:
-                waiting.append(unsure)
+        waiting: list[tuple[Message, ClientConnection]] = []
+        for message, connection in self.unsure:
+            if ts_ns is not None and ts_ns - message.ts_ns < MAX_WAIT_NS:
+                waiting.append((message, connection))
             # A client that was seen to register may have been answered outside the capture.
-            elif self._server_speaks and not unsure.connection.registering:
-                self._context.report_violation(unsure.message, "not-registered/unseen")
+            elif self._server_speaks and not connection.registering:
+                self._context.report_violation(message, "not-registered/unseen")
         self.unsure = waiting
 
     def _unknown_token(
@@ -143,7 +136,7 @@ class Answers:
         elif connection.refused and not connection.names:
             self._context.report_violation(message, "not-registered")
         elif not connection.addressed and len(self.unsure) < UNSURE_KEPT:
-            self.unsure.append(_Unsure(message, connection))
+            self.unsure.append((message, connection))
         elif connection.questions:
             self._context.report_violation(message, "unasked", question=ASKED_BY[kind])
 

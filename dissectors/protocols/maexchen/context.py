@@ -6,10 +6,10 @@ reported for incomplete rounds.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog
+from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.model import Findings, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
@@ -34,7 +34,7 @@ class MaexchenContext(GameContext):
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
         self.log = _new_log()
-        self.connections: dict[int, ClientConnection] = {}
+        self.connections = Connections(ClientConnection)
         self.current: Round | None = None
         self.unscored: Round | None = None
         """A finished round whose points are not announced yet, while the next one is already starting."""
@@ -166,16 +166,3 @@ class MaexchenContext(GameContext):
         """
         heard = sum(connection.addressed and not connection.gone for connection in self.connections.values())
         self.report_violation(message, key if heard > 1 else f"{key}/{ALONE}", **values)
-
-    def emit_broadcast(
-        self,
-        message: Message,
-        key: Hashable,
-        kind: str,
-        actor: str | None,
-        data: dict[str, Any],
-        played: Round | None,
-    ) -> None:
-        """Emit the event of a broadcast, and log it under its key for its copies."""
-        event = self.emit_of(message, kind, actor, data, played.game if played else None)
-        self.log.add(message.stream.id, key, event)

@@ -7,13 +7,23 @@ from typing import Literal
 import msgspec
 
 from kiebitz.dissectors.game.running_game import RunningGame
-from kiebitz.dissectors.protocols.maexchen.verdict import Announcement, Evidence
 
 Phase = Literal["starting", "started", "lost", "canceled"]
 
 
+class Announcement(msgspec.Struct, frozen=True):
+    """A player's announcement of dice."""
+
+    name: str
+    dice: str
+
+
 class Round(RunningGame, eq=False):
-    """A round; no violations are reported unless it is `certain`."""
+    """A round; no violations are reported unless it is `certain`.
+
+    `rolling` has rolled and not yet announced, `seer` wanted to see; `last` and `before` are the two latest
+    announcements. Unknown values are None.
+    """
 
     number: int | None = None
     phase: Phase = "starting"
@@ -41,8 +51,3 @@ class Round(RunningGame, eq=False):
         if self.last.name not in self.players:
             return None
         return self.players[(self.players.index(self.last.name) + 1) % len(self.players)]
-
-    def evidence(self) -> Evidence:
-        """Return the facts for a verdict on a loss."""
-        players = tuple(self.players) if self.players is not None else None
-        return Evidence(players, self.due, self.rolling, self.seer, self.last, self.before, self.actual)

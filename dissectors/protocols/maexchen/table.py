@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, text_key
+from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, broadcast_key
+from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
@@ -37,6 +38,7 @@ class MaexchenTable(GameTable):
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         self._context = context = MaexchenContext(info, ids, findings)
         super().__init__(context)
+        context.connections = Connections(self._new_connection)
         self._port_was_closed = False
         """True if the server's port was closed, and the server has sent nothing since."""
         self._spoke_ns = 0
@@ -67,7 +69,7 @@ class MaexchenTable(GameTable):
         }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        connection = self._context.connections.get(message.stream.id) or self._new_connection(message.stream)
+        connection = self._context.connections.of(message.stream)
         if message.direction == "s2c":
             if row.deviation is not None:
                 self._context.note_dialect(message, row)
@@ -84,12 +86,14 @@ class MaexchenTable(GameTable):
             else:
                 connection.nameless = True
         elif valid and (handler := self._handlers.get(row.name)) is not None:
-            handler(message, connection)
+            key = broadcast_key(message.name, message.fields_json)
+            if not (row.broadcast and self._context.log.is_copy(message, key)):
+                handler(message, connection)
         if self._answers.unsure:
             self._answers.judge_unsure(message.ts_ns)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        connection = self._context.connections.get(stream.id) or self._new_connection(stream)
+        connection = self._context.connections.of(stream)
         if direction == "c2s" or is_gap:
             connection.doubt_answers()
         if direction == "s2c" or is_gap:
@@ -113,7 +117,7 @@ class MaexchenTable(GameTable):
 
     def _new_connection(self, stream: Stream) -> ClientConnection:
         """Return a new connection; a client that was idle may be known already."""
-        connection = self._context.connections[stream.id] = ClientConnection(stream)
+        connection = ClientConnection(stream)
         for name in self._registration.names_at(stream.client):
             self._registration.assign(connection, name)
         return connection
@@ -173,10 +177,11 @@ class MaexchenTable(GameTable):
 
     def _round_starting(self, message: Message, connection: ClientConnection) -> None:
         number = message.fields.get("round")
+        # Each copy has another token.
         key = ("starting", number)
         if not self._context.log.is_copy(message, key):
             played = self._context.begin(message, number)
-            self._context.emit_broadcast(message, key, "round_starting", None, {"round": number}, played)
+            self._context.emit_broadcast(message, "round_starting", None, {"round": number}, played, key)
         assert message.game_id is not None
         self._answers.asked(connection, "join", message, message.game_id)
 
@@ -192,9 +197,6 @@ class MaexchenTable(GameTable):
     def _round_started(self, message: Message, connection: ClientConnection) -> None:
         number: int | None = message.fields.get("round")
         players = self._registration.split(message.fields["players"])
-        key = ("started", text_key(message.fields_json))
-        if self._context.log.is_copy(message, key):
-            return
         played = self._context.current
         if self._context.number_decreased(number, message.ts_ns):
             self._restart(message, self._context.points.possible_newcomers)
@@ -221,13 +223,10 @@ class MaexchenTable(GameTable):
             self._registration.seen(name)
         self._context.count_start(played)
         data = {"round": played.number, "players": players}
-        self._context.emit_broadcast(message, key, "round_started", None, data, played)
+        self._context.emit_broadcast(message, "round_started", None, data, played)
 
     def _round_canceled(self, message: Message, connection: ClientConnection) -> None:
         reason: str = message.fields["reason"]
-        key = ("canceled", reason)
-        if self._context.log.is_copy(message, key):
-            return
         played = self._context.current
         # Only a round that has started with one player can still be called off.
         if played is None or not (
@@ -242,21 +241,18 @@ class MaexchenTable(GameTable):
         played.over_ns = message.ts_ns
         self._context.end_game(played, message.ts_ns, {"canceled": reason})
         self._context.set_in_game(played, "canceled", "phase")
-        self._context.emit_broadcast(message, key, "round_canceled", None, {"reason": reason}, played)
+        self._context.emit_broadcast(message, "round_canceled", None, {"reason": reason}, played)
 
     # The end of a round.
 
     def _player_lost(self, message: Message, connection: ClientConnection) -> None:
         names = self._registration.split(message.fields["names"])
         reason: str = message.fields["reason"]
-        key = ("lost", text_key(message.fields_json))
-        if self._context.log.is_copy(message, key):
-            return
         against = self._second_loss(message)
         played = self._context.playing(message)
         self._turns.infer_see(message, played)
         if played.certain and against is None:
-            against = objection(names, reason, played.evidence())
+            against = objection(names, reason, played)
         kind = _LATE_REASONS.get(reason)
         loser = self._registration.connection_of(names[0]) if len(names) == 1 else None
         if loser is not None and kind is not None:
@@ -274,8 +270,8 @@ class MaexchenTable(GameTable):
             self._context.set_in_game(played, "lost", "phase")
             self._context.set_in_game(played, None, "turn")
             self._context.set_in_game(played, {"names": names, "reason": reason}, "lost")
-        self._context.emit_broadcast(message, key, "lost", None, {"names": names, "reason": reason}, played)
-        losers, missing = ", ".join(names), missing_evidence(reason, played.evidence())
+        self._context.emit_broadcast(message, "lost", None, {"names": names, "reason": reason}, played)
+        losers, missing = ", ".join(names), missing_evidence(reason, played)
         if against is not None:
             self._context.report_server_violation(
                 message, "wrong-verdict", losers=losers, reason=reason, objection=against
@@ -297,9 +293,6 @@ class MaexchenTable(GameTable):
 
     def _score(self, message: Message, connection: ClientConnection) -> None:
         scores: dict[str, int] = message.fields["scores"]
-        key = ("score", text_key(message.fields_json))
-        if self._context.log.is_copy(message, key):
-            return
         played = self._context.current
         if self._context.unscored is not None and (played is None or played.phase == "starting"):
             played = self._context.unscored
@@ -321,7 +314,7 @@ class MaexchenTable(GameTable):
             played.scored = True
             self._context.leave(played, message.ts_ns)
         self._context.points.announce(scores)
-        self._context.emit_broadcast(message, key, "score", None, {"scores": scores}, played)
+        self._context.emit_broadcast(message, "score", None, {"scores": scores}, played)
 
     def _is_due(self, message: Message, played: Round | None) -> bool:
         """Return True if the points must follow from the rounds: no part of a round can be missing."""

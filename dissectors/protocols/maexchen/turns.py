@@ -5,16 +5,15 @@ The content of missing messages is inferred where possible.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
+from kiebitz.dissectors.game.broadcast_dedup import broadcast_key
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.maexchen.answers import Answers
 from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
 from kiebitz.dissectors.protocols.maexchen.dice import MIA
 from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection
 from kiebitz.dissectors.protocols.maexchen.registration import Registration
-from kiebitz.dissectors.protocols.maexchen.round_state import Round
-from kiebitz.dissectors.protocols.maexchen.verdict import Announcement
+from kiebitz.dissectors.protocols.maexchen.round_state import Announcement, Round
 
 
 class Turns:
@@ -46,11 +45,11 @@ class Turns:
         """Handle a client's announcement."""
         self._answers.answered(connection, "announce", message)
 
-    def _infer(self, message: Message, played: Round, kind: str, name: str, key: Hashable) -> None:
-        """Emit an event without a message, and log it for copies of a later one."""
-        self._context.log.expect(
-            key, self._context.emit(kind, message.ts_ns, name, {"name": name}, played.game)
-        )
+    def _infer(self, message: Message, played: Round, kind: str, name: str, broadcast: str) -> None:
+        """Emit an event without a message, and log it for copies of a later one of this name."""
+        data = {"name": name}
+        event = self._context.emit(kind, message.ts_ns, name, data, played.game)
+        self._context.log.expect(broadcast_key(broadcast, to_json(data)), event)
 
     def _set_turn(self, played: Round, name: str | None, inferred: bool = False) -> None:
         if played.phase == "started":
@@ -63,13 +62,10 @@ class Turns:
     def player_rolls(self, message: Message, connection: ClientConnection) -> None:
         """Handle the server's message that a player rolls."""
         name: str = message.fields["name"]
-        key = ("rolls", name)
-        if self._context.log.is_copy(message, key):
-            return
         played = self._context.playing(message)
         self._check_order(message, played, name)
         self._rolls(played, name)
-        self._context.emit_broadcast(message, key, "rolls", name, {"name": name}, played)
+        self._context.emit_broadcast(message, "rolls", name, {"name": name}, played)
         self._registration.assign_by_turn(name)
 
     def _rolls(self, played: Round, name: str | None, inferred: bool = False) -> None:
@@ -84,7 +80,7 @@ class Turns:
         """Infer who rolls: the oldest servers do not announce it, with others the datagram may be lost."""
         if played.rolling != name and name is not None:
             self._rolls(played, name, inferred=True)
-            self._infer(message, played, "rolls", name, ("rolls", name))
+            self._infer(message, played, "rolls", name, "PLAYER ROLLS")
 
     def rolled(self, message: Message, connection: ClientConnection) -> None:
         """Handle the result of a roll, which only the roller receives."""
@@ -104,9 +100,6 @@ class Turns:
         """Handle the server's message that a player announces dice."""
         name: str = message.fields["name"]
         dice: str = message.fields["dice"]
-        key = ("announced", name, dice)
-        if self._context.log.is_copy(message, key):
-            return
         played = self._context.playing(message)
         if played.rolling != name:
             self._check_order(message, played, name)
@@ -120,19 +113,16 @@ class Turns:
         self._context.set_known(played, "announced", {"name": name, "dice": dice})
         if name in played.rolled:
             self._context.set_in_game(played, played.rolled[name] != dice, "private", name, "bluff")
-        self._context.emit_broadcast(message, key, "announced", name, {"name": name, "dice": dice}, played)
+        self._context.emit_broadcast(message, "announced", name, {"name": name, "dice": dice}, played)
         self._check_announcement(message, name, dice)
 
     def player_wants_to_see(self, message: Message, connection: ClientConnection) -> None:
         """Handle the server's message that a player wants to see."""
         name: str = message.fields["name"]
-        key = ("sees", name)
-        if self._context.log.is_copy(message, key):
-            return
         played = self._context.playing(message)
         self._check_order(message, played, name)
         self._sees(played, name)
-        self._context.emit_broadcast(message, key, "wants_to_see", name, {"name": name}, played)
+        self._context.emit_broadcast(message, "wants_to_see", name, {"name": name}, played)
         self._registration.assign_by_turn(name)
 
     def _sees(self, played: Round, name: str, inferred: bool = False) -> None:
@@ -155,7 +145,7 @@ class Turns:
             name = played.due
         if name is not None:
             self._sees(played, name, inferred=True)
-            self._infer(message, played, "wants_to_see", name, ("sees", name))
+            self._infer(message, played, "wants_to_see", name, "PLAYER WANTS TO SEE")
 
     def _who_sees(self, played: Round) -> str | None:
         """Return the player whose SEE the server has not yet handled."""
@@ -174,14 +164,11 @@ class Turns:
     def actual_dice(self, message: Message, connection: ClientConnection) -> None:
         """Handle the dice that the server uncovers."""
         dice: str = message.fields["dice"]
-        key = ("actual", dice)
-        if self._context.log.is_copy(message, key):
-            return
         played = self._context.playing(message)
         self.infer_see(message, played)
         played.actual = dice
         self._context.set_in_game(played, dice, "actual")
-        self._context.emit_broadcast(message, key, "actual_dice", None, {"dice": dice}, played)
+        self._context.emit_broadcast(message, "actual_dice", None, {"dice": dice}, played)
         name = played.last.name if played.last is not None else None
         if played.certain and name is not None and played.rolled.get(name, dice) != dice:
             rolled = played.rolled[name]

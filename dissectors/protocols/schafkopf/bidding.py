@@ -54,7 +54,7 @@ class Bidding:
         seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
         names = [played.who(seat) for seat in seats]
         self._context.set_in_game(played, names, key)
-        self._context.emit_broadcast(
+        self._context.emit_repeated(
             message, played, tuple(answers), kind, None, {"seats": seats, "names": names}
         )
 
@@ -146,7 +146,7 @@ class Bidding:
         self._context.mark_known(played, "player")
         if partner != NOBODY:
             self._hands.partner(played, partner)
-        self._context.emit_broadcast(
+        self._context.emit_repeated(
             message, played, (player, partner), "player", who, {"seat": player, "name": who}
         )
 
@@ -165,7 +165,7 @@ class Bidding:
             self._hands.exchange(played)
         self._hands.find_called(played)
         data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
-        self._context.emit_broadcast(message, played, name, "declared", played.who(played.player), data)
+        self._context.emit_repeated(message, played, name, "declared", played.who(played.player), data)
 
     def handle_kontra(self, message: Message, connection: ClientConnection) -> None:
         """Handle a client's answer about Kontra."""

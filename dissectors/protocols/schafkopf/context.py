@@ -200,7 +200,7 @@ class SchafkopfContext(GameContext):
             self.report_violation(message, "told-otherwise", name=message.name, known=_in_words(known))
         return True
 
-    def emit_broadcast(
+    def emit_repeated(
         self,
         message: Message,
         played: Round,

@@ -127,7 +127,7 @@ class SchafkopfTable(GameTable):
         message.game_id = played.game.id
         if not self._context.is_broadcast_copy(message, connection, played, tuple(names)):
             data = {"round": played.number, "names": names}
-            self._context.emit_broadcast(message, played, tuple(names), "round_started", None, data)
+            self._context.emit_repeated(message, played, tuple(names), "round_started", None, data)
 
     def _leaves(self, message: Message | None, connection: ClientConnection, reason: str, ts_ns: int) -> None:
         if connection.left or (connection.name is None and connection.round is None):
@@ -206,7 +206,7 @@ class SchafkopfTable(GameTable):
         self._context.set_in_game(played, None, "turn")
         played.game.ended_ns = message.ts_ns
         self._result(played)
-        self._context.emit_broadcast(message, played, None, "round_ended", None, {"reason": reason})
+        self._context.emit_repeated(message, played, None, "round_ended", None, {"reason": reason})
 
     def _result(self, played: Round, **more: Any) -> None:
         """Update the result of a round with what is known now."""
@@ -305,5 +305,5 @@ class SchafkopfTable(GameTable):
         winning = seats if won else [seat for seat in range(SEATS) if seat not in party]
         if objection is None and is_confirmed(played, len(party)):
             played.winners = winning
-        self._context.emit_broadcast(message, played, codes, kind, None, {"seats": seats, "names": names})
+        self._context.emit_repeated(message, played, codes, kind, None, {"seats": seats, "names": names})
         self._result(played, winner=[played.who(seat) for seat in winning])
