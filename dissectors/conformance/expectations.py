@@ -65,6 +65,13 @@ class Situation(msgspec.Struct, frozen=True):
     heartbeat: bytes | None = None
 
     @property
+    def game(self) -> Mapping[str, Any]:
+        """The latest game's part of the state."""
+        games = self.state["games"]
+        found: Mapping[str, Any] = games[max(games, key=int)]
+        return found
+
+    @property
     def wire(self) -> bytes:
         """The bytes that carry the frame."""
         return self.wrap(self.frame)

@@ -21,9 +21,9 @@ from strength import a_few
 
 from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
+from kiebitz.dissectors.protocols.schafkopf.cards import NICHTS
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY
-from kiebitz.dissectors.protocols.schafkopf.legal import NICHTS
 from kiebitz.services.probing.program import ProgramError, TargetProgram
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SI, mode
-from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext
 from kiebitz.dissectors.protocols.schafkopf.hands import Hands
-from kiebitz.dissectors.protocols.schafkopf.round_state import Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
 
 
 class Bidding:
@@ -17,9 +16,8 @@ class Bidding:
         self._context = context
         self._hands = hands
 
-    def knocks(self, message: Message, connection: ClientConnection) -> None:
+    def knocks(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle a client's answer about knocking."""
-        played = self._context.playing(connection, message.ts_ns)
         answer: str = message.fields["klopft"]
         if connection.seat is not None:
             played.knocks[connection.seat] = answer
@@ -32,13 +30,11 @@ class Bidding:
         data = {"seat": connection.seat, "name": who, "question": question, "answer": answer}
         self._context.emit_of(message, "answered", who, data, played.game)
 
-    def geklopft(self, message: Message, connection: ClientConnection) -> None:
+    def geklopft(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle the players' answers about knocking, as the server reports them."""
-        played = self._context.playing(connection, message.ts_ns)
         answers: list[str] = message.fields["geklopft"]
-        if not self._context.is_broadcast_copy(message, connection, played, tuple(answers)):
-            self._context.advance(played, "bidding")
-            self._all_answers(message, played, answers, played.knocks, "knocks", "knocked")
+        self._context.advance(played, "bidding")
+        self._all_answers(message, played, answers, played.knocks, "knocks", "knocked")
 
     def _all_answers(
         self,
@@ -54,9 +50,7 @@ class Bidding:
         seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
         names = [played.who(seat) for seat in seats]
         self._context.set_in_game(played, names, key)
-        self._context.emit_repeated(
-            message, played, tuple(answers), kind, None, {"seats": seats, "names": names}
-        )
+        self._context.emit_repeated(message, played, kind, None, {"seats": seats, "names": names})
 
     def _compare(self, message: Message, played: Round, said: dict[int, str], told: list[str]) -> None:
         """Check that the server repeats the answers as they were given."""
@@ -71,22 +65,20 @@ class Bidding:
                     answer=answer,
                 )
 
-    def bestesspiel(self, message: Message, connection: ClientConnection) -> None:
+    def bestesspiel(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle the best bid so far."""
-        played = self._context.playing(connection, message.ts_ns)
         best: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or best == "HOCHZEIT"
-        told = played.broadcasts.get(f"{message.name} {best}")
+        told = played.best_bids.get(best)
         if told is not None:
-            message.event_id = told[1]
+            message.event_id = told
             return
         self._context.set_in_game(played, best, "best_bid")
         event = self._context.emit_of(message, "best_bid", None, {"mode": best}, played.game)
-        played.broadcasts[f"{message.name} {best}"] = (best, event.id)
+        played.best_bids[best] = event.id
 
-    def bids(self, message: Message, connection: ClientConnection) -> None:
+    def bids(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle a client's bid."""
-        played = self._context.playing(connection, message.ts_ns)
         bid: str = message.fields["modus"]
         played.hochzeit = played.hochzeit or bid == "HOCHZEIT"
         seat = connection.seat
@@ -99,9 +91,8 @@ class Bidding:
                 self._context.report_violation(message, "no-si", cards=", ".join(sorted(SI)))
         self._context.emit_of(message, "bid", who, {"seat": seat, "name": who, "mode": bid}, played.game)
 
-    def hochzeit(self, message: Message, connection: ClientConnection) -> None:
+    def hochzeit(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle the server's question about a Hochzeit."""
-        played = self._context.playing(connection, message.ts_ns)
         seat = connection.seat
         who = played.who(seat)
         played.hochzeit = True
@@ -109,16 +100,14 @@ class Bidding:
         data = {"seat": seat, "name": who, "proposer": played.who(proposer), "taken": None}
         self._context.emit_of(message, "hochzeit", who, data, played.game)
 
-    def takes_hochzeit(self, message: Message, connection: ClientConnection) -> None:
+    def takes_hochzeit(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle a client's answer about a Hochzeit."""
-        played = self._context.playing(connection, message.ts_ns)
         self._answered(message, connection, played, "HOCHZEIT", message.fields["nimmt"])
         if "karte" in message.fields:
-            self.gives(message, connection)
+            self.gives(message, connection, played)
 
-    def gives(self, message: Message, connection: ClientConnection) -> None:
+    def gives(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle the card that a player gives in a Hochzeit."""
-        played = self._context.playing(connection, message.ts_ns)
         seat = connection.seat
         card: str | None = message.fields["karte"]
         if seat is None:
@@ -131,13 +120,10 @@ class Bidding:
         if card is not None:
             played.given[seat] = card
 
-    def spielt(self, message: Message, connection: ClientConnection) -> None:
+    def spielt(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle the declarer and partner, as the server reports them."""
-        played = self._context.playing(connection, message.ts_ns)
         player: int = message.fields["spieler"]
         partner: int = message.fields["mitspieler"]
-        if self._context.is_broadcast_copy(message, connection, played, (player, partner)):
-            return
         who = played.who(player)
         if played.bids.get(player) == "NICHTS":
             self._context.report_violation(message, "wrong-player/bid", named=who)
@@ -146,16 +132,11 @@ class Bidding:
         self._context.mark_known(played, "player")
         if partner != NOBODY:
             self._hands.partner(played, partner)
-        self._context.emit_repeated(
-            message, played, (player, partner), "player", who, {"seat": player, "name": who}
-        )
+        self._context.emit_repeated(message, played, "player", who, {"seat": player, "name": who})
 
-    def modus(self, message: Message, connection: ClientConnection) -> None:
+    def modus(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle the Modus of the game."""
-        played = self._context.playing(connection, message.ts_ns)
         name: str = message.fields["modus"]
-        if self._context.is_broadcast_copy(message, connection, played, name):
-            return
         played.play.mode = mode(name)
         self._context.set_in_game(played, name, "mode")
         self._context.advance(played, "playing")
@@ -165,19 +146,15 @@ class Bidding:
             self._hands.exchange(played)
         self._hands.find_called(played)
         data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
-        self._context.emit_repeated(message, played, name, "declared", played.who(played.player), data)
+        self._context.emit_repeated(message, played, "declared", played.who(played.player), data)
 
-    def handle_kontra(self, message: Message, connection: ClientConnection) -> None:
+    def handle_kontra(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle a client's answer about Kontra."""
-        played = self._context.playing(connection, message.ts_ns)
         answer: str = message.fields["kontra"]
         if connection.seat is not None:
             played.kontras[connection.seat] = answer
         self._answered(message, connection, played, "KONTRA", answer)
 
-    def kontra(self, message: Message, connection: ClientConnection) -> None:
+    def kontra(self, message: Message, connection: ClientConnection, played: Round) -> None:
         """Handle the players' answers about Kontra, as the server reports them."""
-        played = self._context.playing(connection, message.ts_ns)
-        answers: list[str] = message.fields["kontra"]
-        if not self._context.is_broadcast_copy(message, connection, played, tuple(answers)):
-            self._all_answers(message, played, answers, played.kontras, "kontra", "kontra")
+        self._all_answers(message, played, message.fields["kontra"], played.kontras, "kontra", "kontra")

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
-from kiebitz.dissectors.protocols.schafkopf.cards import HAND, SEATS, Mode, mode
+from kiebitz.dissectors.protocols.schafkopf.cards import (
+    HAND,
+    HOCHZEIT,
+    NICHTS,
+    SEATS,
+    Mode,
+    bids,
+    mode,
+    playable,
+)
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY
-from kiebitz.dissectors.protocols.schafkopf.legal import HOCHZEIT, NICHTS, bids, playable
 
 _BOLD = 0.25
 """Probability of knocking, saying Kontra, or taking a Hochzeit; that of a bid is twice as high."""

@@ -29,9 +29,11 @@ _IN_SUIT = ("SAU", "ZEHN", "KONIG", "OBER", "UNTER", "NEUN")
 SI = frozenset({*(f"{farbe} OBER" for farbe in FARBEN), "EICHEL UNTER", "GRAS UNTER"})
 """The six highest trumps: the only hand that is a Sie."""
 
+NICHTS, HOCHZEIT = "NICHTS", "HOCHZEIT"
+
 MODI = (
     *(f"SAUSPIEL{farbe.lower()}" for farbe in FARBEN),
-    "HOCHZEIT",
+    HOCHZEIT,
     "GEIER",
     "WENZ",
     *(f"SOLO{farbe.lower()}" for farbe in FARBEN),
@@ -39,7 +41,7 @@ MODI = (
     "WENZdu",
     *(f"SOLO{farbe.lower()}DU" for farbe in FARBEN),
     "SI",
-    "NICHTS",
+    NICHTS,
 )
 
 
@@ -97,3 +99,21 @@ def mode(name: str) -> Mode:
     trump_suit = farbe if kind.startswith("SOLO") else "HERZ"
     suit = tuple(f"{trump_suit} {wert}" for wert in _IN_SUIT if wert not in ("OBER", "UNTER"))
     return Mode(name, ober + unter + suit, called, du)
+
+
+def bids(hand: Sequence[str], best: str) -> list[str]:
+    """Return the Modi that this hand may bid after the best bid so far; NICHTS is always among them."""
+    least = 0 if best == NICHTS else MODI.index(best) + 1
+    return [modus for modus in MODI[least:] if _may_bid(modus, hand)]
+
+
+def playable(rules: Mode, hand: Sequence[str], laid: Sequence[str]) -> list[str]:
+    """Return the cards of a hand that may be played after those laid, in their order."""
+    return (rules.must_follow(laid[0], hand) if laid else []) or list(hand)
+
+
+def _may_bid(modus: str, hand: Sequence[str]) -> bool:
+    if modus == "SI":
+        return set(hand) == SI
+    called = mode(modus).called if modus.startswith("SAUSPIEL") else None
+    return called is None or called not in hand

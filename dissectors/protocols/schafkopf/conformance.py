@@ -27,15 +27,8 @@ def with_surplus(frame: bytes) -> bytes:
 # Messages of a client. Its MODEL shows the cards after its move.
 
 
-def _round(at: Situation) -> dict[str, object]:
-    rounds = at.state["games"]
-    found: dict[str, object] = rounds[max(rounds, key=int)]
-    return found
-
-
 def _seat(at: Situation) -> int:
-    seats = _round(at)["seats"]
-    assert isinstance(seats, list)
+    seats: list[str | None] = at.game["seats"]
     return seats.index(at.player)
 
 
@@ -60,6 +53,15 @@ def _with_hand(fields: Fields, cards: Sequence[str]) -> Fields:
 def _with_own_card(fields: Fields, at: Situation, card: str | None) -> Fields:
     table = [*fields["tisch"]]
     table[_seat(at)] = card
+    return {**fields, "tisch": table}
+
+
+def _with_unseen(fields: Fields, seat: int | None, why_not: str) -> Fields:
+    """Put a card that the message does not show before a seat. Raises NotApplicable without a seat."""
+    if seat is None:
+        raise NotApplicable(why_not)
+    table = [*fields["tisch"]]
+    table[seat] = _unseen(fields)
     return {**fields, "tisch": table}
 
 
@@ -89,30 +91,21 @@ def _other_table(fields: Fields, at: Situation) -> Fields:
     seat = next(
         (seat for seat, card in enumerate(fields["tisch"]) if card is not None and seat != _seat(at)), None
     )
-    if seat is None:
-        raise NotApplicable("no other card lies on the table")
-    table = [*fields["tisch"]]
-    table[seat] = _unseen(fields)
-    return {**fields, "tisch": table}
+    return _with_unseen(fields, seat, "no other card lies on the table")
 
 
 def _card_for_another(fields: Fields, at: Situation) -> Fields:
     seat = next((seat for seat, card in enumerate(fields["tisch"]) if card is None), None)
-    if seat is None:
-        raise NotApplicable("all have played")
-    table = [*fields["tisch"]]
-    table[seat] = _unseen(fields)
-    return {**fields, "tisch": table}
+    return _with_unseen(fields, seat, "all have played")
 
 
 def _not_followed(fields: Fields, at: Situation) -> Fields:
-    laid, table = _laid(fields, at), _round(at).get("table") or {}
-    assert isinstance(table, dict)
+    laid, table = _laid(fields, at), at.game.get("table") or {}
     led = next(iter(table.values()), None)
     if led is None:
         raise NotApplicable("this player leads the trick")
     hand = [laid, *_held(fields)]
-    allowed = mode(str(_round(at)["mode"])).must_follow(led, hand)
+    allowed = mode(at.game["mode"]).must_follow(led, hand)
     free = [card for card in hand if card not in allowed]
     if not allowed or not free:
         raise NotApplicable("whatever this player lays is allowed")
@@ -121,9 +114,7 @@ def _not_followed(fields: Fields, at: Situation) -> Fields:
 
 
 def _given(fields: Fields, at: Situation) -> Fields:
-    private = _round(at)["private"]
-    assert isinstance(private, dict)
-    return {"karte": min(PACK - {*private[at.player]["hand"]})}
+    return {"karte": min(PACK - {*at.game["private"][at.player]["hand"]})}
 
 
 # Messages of a server.
@@ -143,9 +134,8 @@ def _played_again(fields: Fields, at: Situation) -> Fields:
 
 
 def _others_card(fields: Fields, at: Situation) -> Fields:
-    private = _round(at)["private"]
-    assert isinstance(private, dict)
-    card = next(card for name, own in private.items() if name != at.player for card in own["hand"])
+    others = (own for name, own in at.game["private"].items() if name != at.player)
+    card = next(card for own in others for card in own["hand"])
     _, *rest = _held(fields)
     return _with_hand(fields, [card, *rest])
 
@@ -155,20 +145,13 @@ def _gone(fields: Fields, at: Situation) -> Fields:
 
 
 def _other_card_shown(fields: Fields, at: Situation) -> Fields:
-    shown = _round(at).get("table") or {}
-    assert isinstance(shown, dict)
+    shown = at.game.get("table") or {}
     seat = next((int(seat) for seat, card in shown.items() if card == fields["tisch"][int(seat)]), None)
-    if seat is None:
-        raise NotApplicable("no card on the table was shown before")
-    table = [*fields["tisch"]]
-    table[seat] = _unseen(fields)
-    return {**fields, "tisch": table}
+    return _with_unseen(fields, seat, "no card on the table was shown before")
 
 
 def _other_leader(fields: Fields, at: Situation) -> Fields:
-    tricks, table = _round(at).get("tricks"), _round(at).get("table") or {}
-    assert isinstance(table, dict)
-    if not tricks or len(table) % SEATS:
+    if not at.game.get("tricks") or len(at.game.get("table") or {}) % SEATS:
         raise NotApplicable("no trick has just been taken")
     return {"dran": (fields["dran"] + 1) % SEATS}
 

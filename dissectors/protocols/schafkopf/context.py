@@ -7,19 +7,18 @@ receives nothing of that round.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from kiebitz.dissectors.game.broadcast_dedup import EventLog
 from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Blame, Findings, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.schafkopf.cards import SEATS
-from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.schafkopf.codec import card_place
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.play import Play, Trick
-from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, Phase, Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, ClientConnection, Phase, Round
 
 _MAX_LAG = 4
 """Maximum number of rounds by which a connection may lag behind the others."""
@@ -35,7 +34,6 @@ class SchafkopfContext(GameContext):
 
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(info, ids, findings, GRAMMAR.rules)
-        self.log = EventLog(doubled=False, overtaken_ns=0)
         self._latest: list[Round] = []
         """The latest rounds, the newest last."""
         self._count = 0
@@ -185,33 +183,24 @@ class SchafkopfContext(GameContext):
 
     # Broadcasts: the first copy makes an event, the others must be equal.
 
-    def is_broadcast_copy(
-        self, message: Message, connection: ClientConnection, played: Round, content: object
-    ) -> bool:
-        """Return True if a broadcast of this name is known already; report different content."""
+    def is_repeated(self, message: Message, connection: ClientConnection, played: Round) -> bool:
+        """Return True if a round has this message already; report another content of it."""
         told = played.broadcasts.get(message.name)
         if told is None:
             return False
         known, event_id = told
-        if known == content:
+        if known == message.fields:
             message.event_id = event_id
-            return True
-        if connection.certain_round:
+        elif connection.certain_round:
             self.report_violation(message, "told-otherwise", name=message.name, known=_in_words(known))
         return True
 
     def emit_repeated(
-        self,
-        message: Message,
-        played: Round,
-        content: object,
-        kind: str,
-        actor: str | None,
-        data: dict[str, Any],
+        self, message: Message, played: Round, kind: str, actor: str | None, data: dict[str, Any]
     ) -> None:
-        """Report the event of a broadcast, and log it for its copies."""
+        """Report the event of a message that is sent to each client once in a round."""
         event = self.emit_of(message, kind, actor, data, played.game)
-        played.broadcasts[message.name] = (content, event.id)
+        played.broadcasts[message.name] = (message.fields, event.id)
 
     # Cards.
 
@@ -261,6 +250,6 @@ def cards_of(message: Message, field: str) -> list[str]:
     return [card for card in message.fields[field] if card is not None]
 
 
-def _in_words(content: object) -> str:
-    words = " ".join(map(str, content)) if isinstance(content, tuple) else str(content)
-    return shortened(words, _MAX_WORDS_LENGTH)
+def _in_words(fields: Mapping[str, Any]) -> str:
+    values = (value if isinstance(value, list) else [value] for value in fields.values())
+    return shortened(" ".join(str(each) for value in values for each in value), _MAX_WORDS_LENGTH)

@@ -10,9 +10,10 @@ from kiebitz.dissectors.identity import OTHERS, Identity
 from kiebitz.dissectors.model import ENDINGS, Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
+from kiebitz.dissectors.protocols.schafkopf.cards import NICHTS
 from kiebitz.dissectors.protocols.schafkopf.codec import CODEC
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.schafkopf.words import NO_GAME, card_words, cards_words, mode_words
+from kiebitz.dissectors.protocols.schafkopf.words import card_words, cards_words, mode_words
 
 _ANSWERS = {
     "ERSTE3": {"JA": "{name} knocks", "NEIN": "{name} does not knock"},
@@ -39,9 +40,9 @@ class SchafkopfPresentation(Presentation):
             case "answered":
                 answers = _ANSWERS.get(str(data.get("question")), {})
                 return answers.get(str(data.get("answer")), super().template(event))
-            case "bid" if data.get("mode") == NO_GAME:
+            case "bid" if data.get("mode") == NICHTS:
                 return "{name} passes"
-            case "best_bid" if data.get("mode") == NO_GAME:
+            case "best_bid" if data.get("mode") == NICHTS:
                 return "there is no bid yet"
             case "left" if str(data.get("reason")) not in ENDINGS:
                 # The client announced that it leaves.

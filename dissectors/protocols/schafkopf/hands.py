@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND
-from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext, cards_of
-from kiebitz.dissectors.protocols.schafkopf.round_state import Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
 
 
 class Hands:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR, notation
-from kiebitz.dissectors.protocols.schafkopf.round_state import Question, Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Question, Round
 
 _ANYTIME = ("NAME", "BEENDEN")
 

@@ -1,13 +1,14 @@
-"""The known part of one round, on which the table's checks are based."""
+"""The known part of one round, on which the table's checks are based, and the clients' connections."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.running_game import RunningGame
+from kiebitz.dissectors.model import Stream
 from kiebitz.dissectors.protocols.schafkopf.play import Play
 
 Question = Literal["NAME", "ERSTE3", "SPIELSTDU", "KONTRA", "HOCHZEIT", "KARTE", "MODEL"]
@@ -39,8 +40,10 @@ class Round(RunningGame, eq=False, kw_only=True):
     """True if one was proposed."""
     winners: list[int] | None = None
     """The seats that have won, if the cards confirm the server's SIEGER."""
-    broadcasts: dict[str, tuple[object, int]] = msgspec.field(default_factory=dict)
-    """The content of each broadcast, by message name, and its event id."""
+    broadcasts: dict[str, tuple[dict[str, Any], int]] = msgspec.field(default_factory=dict)
+    """The fields of each message that all clients are sent once, by its name, and its event id."""
+    best_bids: dict[str, int] = msgspec.field(default_factory=dict)
+    """The event id of each best bid."""
     contested: bool = False
     """True if the server repeated cards that contradict what was known: then no violations are reported."""
     objections: set[str] = msgspec.field(default_factory=set)
@@ -73,3 +76,40 @@ class Round(RunningGame, eq=False, kw_only=True):
             return None
         gone = {played.card for played in self.play.cards() if played.seat == seat}
         return [card for card in dealt if card not in gone]
+
+
+class ClientConnection(msgspec.Struct, eq=False):
+    """A client's connection: its name, its round and seat, and its open question."""
+
+    stream: Stream
+    name: str | None = None
+    round: Round | None = None
+    seat: int | None = None
+    certain_question: bool = True
+    """True if nothing is missing since the last question."""
+    certain_round: bool = True
+    """True if nothing is missing since the round began; otherwise this may be the next round."""
+    certain_cards: bool = True
+    """True if nothing is missing since the server has shown the cards."""
+    asked: Question | None = None
+    answered: Question | None = None
+    """The last answered question, to recognise repeated answers."""
+    id: int | None = None
+    """A seat announced for a round that has not begun otherwise."""
+    dran: int | None = None
+    step: int = 0
+    """The server's position in the order of a round."""
+    tricks: int = 0
+    """Number of tricks that this client was shown."""
+    lead_due: bool = False
+    """True if a trick is over, and the server has not yet announced the next turn."""
+    account: int | None = None
+    settled: Round | None = None
+    """The finished round whose account is not announced yet."""
+    certain_account: bool = False
+    """True if nothing is missing since the account before that round's result."""
+    doubted: bool = False
+    """True if the last snapshot contradicted what was known."""
+    hand_doubted: bool = False
+    """True if the hand in it did."""
+    left: bool = False

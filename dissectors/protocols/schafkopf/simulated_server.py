@@ -8,17 +8,19 @@ from typing import Any, NamedTuple
 from kiebitz.dissectors.conformance.bots import Disconnect, Fields, SendMessage, SimulatedServer
 from kiebitz.dissectors.protocols.schafkopf.cards import (
     HAND,
+    HOCHZEIT,
     MODI,
+    NICHTS,
     NOBODY,
     PACK,
     SEATS,
     TO_WIN,
     Mode,
     mode,
+    playable,
     points,
 )
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY, LOST
-from kiebitz.dissectors.protocols.schafkopf.legal import HOCHZEIT, NICHTS, playable
 
 _PAUSE_S = 0.05
 _STAKE = 50

@@ -11,11 +11,10 @@ from typing import Any
 
 from kiebitz.dissectors.model import Blame, Message
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK
-from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext, cards_of
 from kiebitz.dissectors.protocols.schafkopf.hands import Hands
 from kiebitz.dissectors.protocols.schafkopf.play import Contradiction, Trick
-from kiebitz.dissectors.protocols.schafkopf.round_state import Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
 
 
 class Snapshots:

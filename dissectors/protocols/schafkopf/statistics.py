@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
@@ -10,16 +9,16 @@ from typing import Any
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.schafkopf.cards import MODI
+from kiebitz.dissectors.protocols.schafkopf.words import MODE
 from kiebitz.dissectors.statistics import Sample
 
 _WON, _LOST = "won", "lost"
-_MODE = re.compile(r"([A-Z]{2,}?)(?:eichel|gras|herz|schellen)?(du|DU)?")
 
 
 def kind_of(mode: str) -> str:
     """Return a Modus without its suit, as in `Solo du`; an unknown one stays as it is."""
-    found = _MODE.fullmatch(mode) if mode in MODI else None
-    return mode if found is None else found[1].capitalize() + (" du" if found[2] else "")
+    found = MODE.fullmatch(mode) if mode in MODI else None
+    return mode if found is None else found[1].capitalize() + (" du" if found[3] else "")
 
 
 class Declared:

@@ -16,14 +16,16 @@ from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.schafkopf.bidding import Bidding
 from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SEATS
-from kiebitz.dissectors.protocols.schafkopf.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext
 from kiebitz.dissectors.protocols.schafkopf.hands import Hands
 from kiebitz.dissectors.protocols.schafkopf.order import Order
 from kiebitz.dissectors.protocols.schafkopf.play import TRICKS
-from kiebitz.dissectors.protocols.schafkopf.round_state import Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
 from kiebitz.dissectors.protocols.schafkopf.snapshots import Snapshots
 from kiebitz.dissectors.protocols.schafkopf.verdict import is_confirmed, verdict
+
+_ONCE = frozenset(("GEKLOPFT", "SPIELT", "MODUS", "KONTRA", "SIEGER"))
+"""Messages that the server sends to each client once in a round, with the same fields."""
 
 _MAX_NAMES = 1000
 """Maximum number of players, and of accounts, that are kept after they have left."""
@@ -40,11 +42,14 @@ class SchafkopfTable(GameTable):
         self._snapshots = Snapshots(context, self._hands)
         bidding = Bidding(context, self._hands)
         self._server: dict[str, Callable[[Message, ClientConnection], None]] = {
-            "NAME": lambda message, connection: None,
             "ID": self._id,
             "MITSPIELER": self._mitspieler,
             "KONTO": self._konto,
             "STOCK": self._stock,
+            "BEENDEN": self._beenden,
+        }
+        """Handlers for messages of the server that need no round."""
+        self._server_in_round: dict[str, Callable[[Message, ClientConnection, Round], None]] = {
             "DRAN": self._dran,
             "GEKLOPFT": bidding.geklopft,
             "BESTESSPIEL": bidding.bestesspiel,
@@ -55,17 +60,18 @@ class SchafkopfTable(GameTable):
             "MODEL": self._model,
             "ENDE": self._ende,
             "SIEGER": self._sieger,
-            "BEENDEN": self._beenden,
         }
         self._client: dict[str, Callable[[Message, ClientConnection], None]] = {
             "NAME": self._named,
+            "BEENDEN": self._beenden,
+        }
+        self._client_in_round: dict[str, Callable[[Message, ClientConnection, Round], None]] = {
             "ERSTE3": bidding.knocks,
             "SPIELSTDU": bidding.bids,
             "KONTRA": bidding.handle_kontra,
             "HOCHZEIT": bidding.takes_hochzeit,
             "KARTE": bidding.gives,
             "MODEL": self._plays,
-            "BEENDEN": self._beenden,
         }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
@@ -78,9 +84,19 @@ class SchafkopfTable(GameTable):
             message.game_id = connection.round.game.id
         if message.direction == "s2c":
             self._order.asked(message, connection)
-            self._server[row.name](message, connection)
+            outside, inside = self._server, self._server_in_round
         elif self._order.answered(message, row, connection):
-            self._client[row.name](message, connection)
+            outside, inside = self._client, self._client_in_round
+        else:
+            return
+        if row.name in outside:
+            outside[row.name](message, connection)
+        elif row.name in inside:
+            played = self._context.playing(connection, message.ts_ns)
+            message.game_id = played.game.id
+            is_once = message.direction == "s2c" and row.name in _ONCE
+            if not (is_once and self._context.is_repeated(message, connection, played)):
+                inside[row.name](message, connection, played)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         # It may have been the answer, or the question.
@@ -125,9 +141,9 @@ class SchafkopfTable(GameTable):
         elif played.names is None:
             self._context.name(played, names)
         message.game_id = played.game.id
-        if not self._context.is_broadcast_copy(message, connection, played, tuple(names)):
+        if not self._context.is_repeated(message, connection, played):
             data = {"round": played.number, "names": names}
-            self._context.emit_repeated(message, played, tuple(names), "round_started", None, data)
+            self._context.emit_repeated(message, played, "round_started", None, data)
 
     def _leaves(self, message: Message | None, connection: ClientConnection, reason: str, ts_ns: int) -> None:
         if connection.left or (connection.name is None and connection.round is None):
@@ -146,8 +162,7 @@ class SchafkopfTable(GameTable):
     def _beenden(self, message: Message, connection: ClientConnection) -> None:
         self._leaves(message, connection, "BEENDEN", message.ts_ns)
 
-    def _dran(self, message: Message, connection: ClientConnection) -> None:
-        played = self._context.playing(connection, message.ts_ns)
+    def _dran(self, message: Message, connection: ClientConnection, played: Round) -> None:
         seat: int = message.fields["dran"]
         connection.dran = seat
         # The first turn after a trick is its winner's; the next may be sent before the winner's card is
@@ -166,24 +181,18 @@ class SchafkopfTable(GameTable):
 
     # Cards.
 
-    def _model(self, message: Message, connection: ClientConnection) -> None:
-        played = self._context.playing(connection, message.ts_ns)
-        message.game_id = played.game.id
+    def _model(self, message: Message, connection: ClientConnection, played: Round) -> None:
         if message.fields["flag"] in ("ERSTE3", "SPIELSTDU"):
             self._hands.dealt(message, connection, played)
         else:
             self._snapshots.shown(message, connection, played)
 
-    def _plays(self, message: Message, connection: ClientConnection) -> None:
-        played = self._context.playing(connection, message.ts_ns)
-        message.game_id = played.game.id
+    def _plays(self, message: Message, connection: ClientConnection, played: Round) -> None:
         self._snapshots.move(message, connection, played)
 
     # The end of a round.
 
-    def _ende(self, message: Message, connection: ClientConnection) -> None:
-        played = self._context.playing(connection, message.ts_ns)
-        message.game_id = played.game.id
+    def _ende(self, message: Message, connection: ClientConnection, played: Round) -> None:
         connection.settled, connection.certain_account = played, True
         if not played.ended:
             self._snapshots.infer_last(message, connection, played)
@@ -206,7 +215,7 @@ class SchafkopfTable(GameTable):
         self._context.set_in_game(played, None, "turn")
         played.game.ended_ns = message.ts_ns
         self._result(played)
-        self._context.emit_repeated(message, played, None, "round_ended", None, {"reason": reason})
+        self._context.emit_repeated(message, played, "round_ended", None, {"reason": reason})
 
     def _result(self, played: Round, **more: Any) -> None:
         """Update the result of a round with what is known now."""
@@ -282,11 +291,8 @@ class SchafkopfTable(GameTable):
     def _stock(self, message: Message, connection: ClientConnection) -> None:
         self._context.set_state(message.fields["stock"], "stock")
 
-    def _sieger(self, message: Message, connection: ClientConnection) -> None:
-        played = self._context.playing(connection, message.ts_ns)
+    def _sieger(self, message: Message, connection: ClientConnection, played: Round) -> None:
         codes: tuple[int, int] = (message.fields["spieler"], message.fields["mitspieler"])
-        if self._context.is_broadcast_copy(message, connection, played, codes):
-            return
         won = [code for code in codes if code < NOBODY]
         lost = [code - 10 for code in codes if code > NOBODY]
         party = sorted({*won, *lost})
@@ -305,5 +311,5 @@ class SchafkopfTable(GameTable):
         winning = seats if won else [seat for seat in range(SEATS) if seat not in party]
         if objection is None and is_confirmed(played, len(party)):
             played.winners = winning
-        self._context.emit_repeated(message, played, codes, kind, None, {"seats": seats, "names": names})
+        self._context.emit_repeated(message, played, kind, None, {"seats": seats, "names": names})
         self._result(played, winner=[played.who(seat) for seat in winning])

@@ -32,8 +32,8 @@ from kiebitz.dissectors.game.view import (
     counted,
 )
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, SEATS, WERTE, mode
-from kiebitz.dissectors.protocols.schafkopf.words import FARBE_WORDS, NO_GAME, WERT_WORDS, mode_words
+from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, NICHTS, SEATS, WERTE, mode
+from kiebitz.dissectors.protocols.schafkopf.words import FARBE_WORDS, WERT_WORDS, mode_words
 
 _Card = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(FARBEN)}) ({'|'.join(WERTE)})$")]
 _Seat = Annotated[int, msgspec.Meta(ge=0, lt=SEATS)]
@@ -152,7 +152,7 @@ def card(name: str) -> Card:
 
 def sorted_hand(hand: Iterable[str], played: str | None) -> list[str]:
     """Return a hand as players hold it, trumps first, as the order in which it is sent changes."""
-    trumps = mode(played or NO_GAME).trumps
+    trumps = mode(played or NICHTS).trumps
 
     def place(card: str) -> tuple[int, int]:
         farbe, _, wert = card.partition(" ")
@@ -235,7 +235,7 @@ def _marks(part: _Part, name: str) -> tuple[Span, ...]:
         found.append(Span("secret partner", "strong"))
     bid = own.get("bid")
     if bid is not None and _phase(part) == "bidding":
-        found.append(Span("passes" if bid == NO_GAME else f"bids {mode_words(bid)}"))
+        found.append(Span("passes" if bid == NICHTS else f"bids {mode_words(bid)}"))
     if name in part.get("knocks", ()):
         found.append(Span("knocked"))
     if name in part.get("kontra", ()):
@@ -249,10 +249,10 @@ def _story(part: _Part, events: Sequence[Event]) -> tuple[Line, ...]:
     if phase == "dealing":
         return ("dealing",), ("who knocks?",)
     if phase == "bidding":
-        best = part.get("best_bid", NO_GAME)
+        best = part.get("best_bid", NICHTS)
         return (
             (("bidding",), ("no bid yet",))
-            if best == NO_GAME
+            if best == NICHTS
             else (
                 ("bidding",),
                 ("best bid:",),

@@ -11,10 +11,8 @@ from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN
 WERT_WORDS = {"OBER": "Ober", "UNTER": "Unter", "SAU": "Sau", "ZEHN": "10", "KONIG": "König", "NEUN": "9"}
 FARBE_WORDS = {farbe: farbe.capitalize() for farbe in FARBEN}
 
-NO_GAME = "NICHTS"
-"""The mode of a pass."""
-
-_MODE = re.compile(r"([A-Z]+?)(eichel|gras|herz|schellen)?(du|DU)?")
+MODE = re.compile(r"([A-Z]+?)(eichel|gras|herz|schellen)?(du|DU)?")
+"""The parts of a mode: kind, suit, and the word for a du."""
 
 
 def card_words(card: Any) -> str:
@@ -34,7 +32,7 @@ def mode_words(name: Any) -> str:
     """Return the name of a mode: `Solo Herz du` for `SOLOherzDU`."""
     if not isinstance(name, str):
         return UNKNOWN
-    found = _MODE.fullmatch(name)
+    found = MODE.fullmatch(name)
     if found is None:
         return name
     kind, farbe, du = found.groups()
