@@ -7,8 +7,8 @@ from typing import Any
 from kiebitz.dissectors.game.broadcast_dedup import EventLog, text_key
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
+from kiebitz.dissectors.protocols.okey.game import ClientConnection, Request
 
 _OVERTAKEN_NS = 2_000_000_000
 """Longest delay of a copy: real servers send to each client in a thread of its own."""

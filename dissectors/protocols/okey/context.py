@@ -11,8 +11,7 @@ from kiebitz.dissectors.game.broadcast_dedup import EventLog
 from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.model import Findings, Ids, TableInfo
-from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection
-from kiebitz.dissectors.protocols.okey.game import OkeyGame
+from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 

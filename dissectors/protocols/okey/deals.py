@@ -5,10 +5,9 @@ from __future__ import annotations
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.okey.codec import CODEC
 from kiebitz.dissectors.protocols.okey.context import RACE_NS, LobbyRoom, OkeyContext
-from kiebitz.dissectors.protocols.okey.game import OkeyGame, Place
+from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame, Place
 from kiebitz.dissectors.protocols.okey.moves import Moves
 from kiebitz.dissectors.protocols.okey.objections import wrong_start
 from kiebitz.dissectors.protocols.okey.tiles import DECK, STOCK, is_won, tiles

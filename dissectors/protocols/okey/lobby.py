@@ -6,8 +6,8 @@ from typing import Any
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.context import LobbyRoom, OkeyContext
+from kiebitz.dissectors.protocols.okey.game import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 
 
@@ -57,9 +57,9 @@ class Lobbies:
             connection.joined = message.event_id
             return
         data = {"name": connection.name, "lobby": number}
-        event = self._context.emit_of(message, "joined_lobby", connection.name, data, None)
-        self._context.log.add(message.stream.id, key, event)
-        connection.joined = event.id
+        connection.joined = self._context.emit_broadcast(
+            message, "joined_lobby", connection.name, data, key=key
+        ).id
 
     def _seat(self, room: LobbyRoom, name: str | None) -> None:
         """Give a new player the first free place."""
@@ -81,10 +81,8 @@ class Lobbies:
         if room is not None:
             self._seat(room, name)
             context.put_lobby(room)
-        event = context.emit_of(
-            message, "joined_lobby", name, {"name": name, "lobby": connection.lobby}, None
-        )
-        context.log.add(message.stream.id, key, event)
+        data = {"name": name, "lobby": connection.lobby}
+        context.emit_broadcast(message, "joined_lobby", name, data, key=key)
 
     def left_lobby(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
         """Handle `+LLOB`."""
@@ -107,8 +105,7 @@ class Lobbies:
         if room is not None:
             context.vacate(room, name)
         data = {"name": name, "lobby": connection.lobby, "reason": "LEFT"}
-        event = context.emit_of(message, "left", name, data, None)
-        context.log.add(message.stream.id, key, event)
+        context.emit_broadcast(message, "left", name, data, key=key)
 
     def leave_server(
         self, message: Message | None, connection: ClientConnection, reason: str, ts_ns: int

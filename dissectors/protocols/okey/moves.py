@@ -11,10 +11,9 @@ from typing import Any
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Event, Message
-from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.codec import CODEC
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.game import OkeyGame
+from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame, Request
 from kiebitz.dissectors.protocols.okey.objections import Objection, against_put, objection
 from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
 

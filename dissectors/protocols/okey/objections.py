@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection
-from kiebitz.dissectors.protocols.okey.game import OkeyGame, Place
+from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame, Place
 from kiebitz.dissectors.protocols.okey.tiles import DECK, OF_EACH, counted, is_joker, kind, tiles
 
 _NEEDS_LOBBY = frozenset(("DRAW", "PUTT", "WINC", "REDY", "RNAM", "RSTA"))

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Literal
 
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.game import OkeyGame
+from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame, Request
 from kiebitz.dissectors.protocols.okey.moves import Moves
 from kiebitz.dissectors.protocols.okey.tiles import DECK, SEATS, Slots
 
@@ -184,9 +183,9 @@ class Status:
             context.set_in_game(game, None, "unknown")
         name = game.places[turn].name
         data = {"exchange": stacks, "turn": turn, "name": name}
-        event = context.emit_of(message, "status", name, data, game.game)
-        game.status, game.status_stream = event, message.stream.id
-        context.log.add(message.stream.id, ("status", game.game.id, tuple(stacks), turn), event)
+        key = ("status", game.game.id, tuple(stacks), turn)
+        game.status = context.emit_broadcast(message, "status", name, data, game, key)
+        game.status_stream = message.stream.id
 
 
 def _move(before: Slots, turn_before: int, drawn: bool, stacks: Slots, turn: int) -> Move | None:
