@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND
+from kiebitz.dissectors.protocols.catan.words import HAFEN, LAND, MEER
 
 Hex = tuple[int, int]
 """The x and y coordinates of a field."""
@@ -72,7 +72,11 @@ class Board:
 
     def is_land(self, place: Hex) -> bool:
         """Return True if there is a field that is not sea."""
-        return self.fields.get(place, "Meer") != "Meer"
+        return self.fields.get(place, MEER) != MEER
+
+    def resource(self, place: Hex) -> str | None:
+        """Return the resource that a field yields; None if it yields none."""
+        return LAND.get(self.fields.get(place, ""))
 
     def is_edge(self, where: Spot) -> bool:
         """Return True if these are two neighbours, one of them land."""
@@ -130,9 +134,14 @@ class Board:
         return sum(x for x, _ in centres) / len(where), sum(y for _, y in centres) / len(where)
 
 
-def at(ort: Mapping[str, int]) -> Hex:
+def at(place: Mapping[str, int]) -> Hex:
     """Return the coordinates of a place in the specification's form, `{"x": -2, "y": 2}`."""
-    return ort["x"], ort["y"]
+    return place["x"], place["y"]
+
+
+def ort(place: Hex) -> dict[str, int]:
+    """Return a place in the specification's form."""
+    return {"x": place[0], "y": place[1]}
 
 
 def _slant(fields: Iterable[Hex], harbours: Iterable[Spot]) -> Slant:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
-from kiebitz.dissectors.protocols.catan.board import Hex, Spot, at, spot
+from kiebitz.dissectors.protocols.catan.board import Spot, at, ort, spot
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS
 from kiebitz.dissectors.protocols.catan.island import IslandModel
 from kiebitz.dissectors.protocols.catan.words import (
@@ -269,7 +269,7 @@ class CatanBot(Bot):
         for place in self.random.sample(fields, min(_MAX_SPOTS, len(fields))):
             victims = island.robbable(self._number, place)
             target = {"Ziel": self.random.choice(victims)} if victims else {}
-            found.append(SendMessage(name, {"Ort": _place(place), **target}))
+            found.append(SendMessage(name, {"Ort": ort(place), **target}))
         return found
 
     def _road_card(self, island: IslandModel) -> list[SendMessage]:
@@ -283,7 +283,7 @@ class CatanBot(Bot):
 
     def _overseas(self, island: IslandModel) -> list[SendMessage]:
         found = []
-        for kind, rate in island.board.rates(island.towns(self._number)).items():
+        for kind, rate in island.board.rates(island.buildings.towns(self._number)).items():
             if self._hand[kind] >= rate:
                 wanted = min(ROHSTOFFE, key=lambda other: (other == kind, self._hand[other]))
                 found.append(SendMessage("Seehandel", {"Angebot": {kind: rate}, "Nachfrage": {wanted: 1}}))
@@ -340,9 +340,5 @@ _CARDS = {
 """The card that a message plays."""
 
 
-def _place(place: Hex) -> dict[str, int]:
-    return {"x": place[0], "y": place[1]}
-
-
 def _written(where: Spot) -> list[dict[str, Any]]:
-    return [_place(place) for place in where]
+    return [ort(place) for place in where]

@@ -5,16 +5,23 @@ Clauses 7.2, 10.6 and 10.10, and the rules of the game to which clause 14 refers
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import Spot, at, spot
 from kiebitz.dissectors.protocols.catan.context import CatanContext
-from kiebitz.dissectors.protocols.catan.game import COSTS, PIECES, Building, CatanGame, Player, place_text
+from kiebitz.dissectors.protocols.catan.game import COSTS, CatanGame, Player, place_text
 from kiebitz.dissectors.protocols.catan.ledger import START, Claim
 from kiebitz.dissectors.protocols.catan.phrases import spot_text
-from kiebitz.dissectors.protocols.catan.placement import ROAD_INTERRUPTED, placement_problem
+from kiebitz.dissectors.protocols.catan.placement import (
+    PIECES,
+    ROAD_INTERRUPTED,
+    Building,
+    longest_road,
+    placement_problem,
+)
 from kiebitz.dissectors.protocols.catan.resources import Resources
-from kiebitz.dissectors.protocols.catan.roads import longest_road
-from kiebitz.dissectors.protocols.catan.words import DORF, FARBEN, LAND, STADT, STRASSE
+from kiebitz.dissectors.protocols.catan.words import DORF, FARBEN, STADT, STRASSE
 
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}
 _MAX_BUILDINGS = 1000
@@ -63,14 +70,10 @@ class Builder:
         self, observation: Observation, game: CatanGame, player: Player, typ: str, where: Spot
     ) -> None:
         board = game.board
-        if typ != DORF or board is None or len(game.towns(player.id)) != 2:
+        if typ != DORF or board is None or len(game.buildings.towns(player.id)) != 2:
             return
-        counts: dict[str, int] = {}
-        for place in where:
-            kind = LAND.get(board.fields.get(place, ""))
-            if kind is not None:
-                counts[kind] = counts.get(kind, 0) + 1
-        self._resources.claim(Claim(observation, player.id, 1, counts, START, partly=True))
+        counts = Counter(kind for kind in map(board.resource, where) if kind is not None)
+        self._resources.claim(Claim(observation, player.id, 1, dict(counts), START, partly=True))
 
     def _check(
         self,
@@ -84,7 +87,7 @@ class Builder:
         context = self._context
         if not game.certain or game.board is None:
             return
-        problem = placement_problem(game, game.board, player.id, typ, where)
+        problem = placement_problem(game.buildings, game.board, player.id, typ, where, game.in_setup)
         if problem is not None:
             game.buildings_contradicted = True
             key, place = "road-through" if problem == ROAD_INTERRUPTED else "bad-place", spot_text(where)
@@ -96,7 +99,7 @@ class Builder:
             context.report_violation_of(
                 observation, key, *path, "Eigentümer", player=player.name, whose=whose, roller=game.roller
             )
-        elif len(game.owned(player.id, typ)) >= PIECES[typ]:
+        elif len(game.buildings.owned(player.id, typ)) >= PIECES[typ]:
             key, most = "too-many-pieces", PIECES[typ]
             context.report_violation_of(
                 observation, key, *path, "Typ", player=player.name, piece=typ, most=most
@@ -122,7 +125,7 @@ class Builder:
             return None
         found = {}
         for number in game.players:
-            length = longest_road(game, game.board, number)
+            length = longest_road(game.buildings, game.board, number)
             if length is None:
                 return None
             found[number] = length

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.protocols.catan.game import CARD_COST
 from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
 
 
@@ -73,34 +74,25 @@ def in_ascii(frame: bytes) -> bytes:
     return OTHER_SPELLINGS.plain(frame.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
-def _game(at: Situation) -> Mapping[str, Any]:
-    games = at.state["games"]
-    found: Mapping[str, Any] = games[max(games, key=int)]
-    return found
-
-
 def _own(at: Situation, what: str) -> Mapping[str, int]:
     """Return our player's `resources` or `cards` by kind. Raises NotApplicable if the numbers are unknown."""
-    found = _game(at)["private"][at.player][what]
+    found = at.game["private"][at.player][what]
     if not all(isinstance(count, int) for count in found.values()):
         raise NotApplicable("this player's possessions are not known")
     return dict(found)
 
 
 def _number(at: Situation) -> int:
-    return next(int(number) for number, about in _game(at)["players"].items() if about["name"] == at.player)
+    return next(int(number) for number, about in at.game["players"].items() if about["name"] == at.player)
 
 
 def _other_player(at: Situation, number: int) -> int:
-    return next(int(other) for other in _game(at)["players"] if int(other) != number)
-
-
-_CARD = {"Getreide": 1, "Wolle": 1, "Erz": 1}
+    return next(int(other) for other in at.game["players"] if int(other) != number)
 
 
 def _unpaid(fields: Fields, at: Situation) -> Fields:
     own = _own(at, "resources")
-    if all(own.get(kind, 0) >= count for kind, count in _CARD.items()):
+    if all(own.get(kind, 0) >= count for kind, count in CARD_COST.items()):
         raise NotApplicable("this player can pay for a card")
     return {}
 
@@ -134,7 +126,7 @@ def _of_another(name: str) -> Callable[[Fields, Situation], Fields]:
 
 
 def _back_to_where_it_is(fields: Fields, at: Situation) -> Fields:
-    x, y = _game(at)["robber"]
+    x, y = at.game["robber"]
     return {**fields, "Ort": {"x": x, "y": y}}
 
 

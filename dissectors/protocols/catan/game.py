@@ -10,16 +10,14 @@ import msgspec
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.game.running_game import RunningGame
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot
+from kiebitz.dissectors.protocols.catan.board import Board, Hex
 from kiebitz.dissectors.protocols.catan.hand import Counts, Hand
 from kiebitz.dissectors.protocols.catan.ledger import Ledger
+from kiebitz.dissectors.protocols.catan.placement import Buildings
 from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
 
 BANK = 19
 """Number of cards of each resource."""
-
-PIECES = {STRASSE: 15, DORF: 5, STADT: 4}
-"""Number of roads, villages and cities of each player."""
 
 TURNS_IN_DOUBT = 2
 """Number of turns in which an unread request of a player may have effects: its own and the next one."""
@@ -69,13 +67,6 @@ class Trade(msgspec.Struct, eq=False):
     accepted: list[int] = msgspec.field(default_factory=list)
 
 
-class Building(msgspec.Struct, frozen=True):
-    """A road, village or city, and its owner."""
-
-    owner: int
-    typ: str
-
-
 class CatanGame(RunningGame, eq=False, kw_only=True):
     """A game from its `Spiel gestartet` to the next one.
 
@@ -86,7 +77,7 @@ class CatanGame(RunningGame, eq=False, kw_only=True):
     players: dict[int, Player]
     board: Board | None = None
     robber: Hex | None = None
-    buildings: dict[Spot, Building] = msgspec.field(default_factory=dict)
+    buildings: Buildings = msgspec.field(default_factory=Buildings)
     buildings_contradicted: bool = False
     """True if the server has sent an impossible building: clients may know of others."""
     trades: dict[int, Trade] = msgspec.field(default_factory=dict)
@@ -124,22 +115,6 @@ class CatanGame(RunningGame, eq=False, kw_only=True):
         """Set the player whose turn it is, since this time at the latest."""
         if self.turn != player.id:
             self.turn, self.turned_ns = player.id, ts_ns
-
-    def owned(self, owner: int, *types: str) -> list[Spot]:
-        """Return the places of a player's buildings of these types."""
-        return [
-            where
-            for where, building in self.buildings.items()
-            if building.owner == owner and building.typ in types
-        ]
-
-    def towns(self, owner: int) -> list[Spot]:
-        """Return the places of a player's villages and cities."""
-        return self.owned(owner, DORF, STADT)
-
-    def lives_at(self, owner: int, place: Hex) -> bool:
-        """Return True if a player has a village or city at a field."""
-        return any(place in town for town in self.towns(owner))
 
     def bank(self) -> dict[str, Any]:
         """Return the number of cards of each resource in the bank: a count, or minimum and maximum.

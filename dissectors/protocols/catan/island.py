@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot, at, spot
-from kiebitz.dissectors.protocols.catan.game import PIECES, Building
-from kiebitz.dissectors.protocols.catan.placement import placement_problem
-from kiebitz.dissectors.protocols.catan.words import DORF, STADT, STRASSE
+from kiebitz.dissectors.protocols.catan.placement import PIECES, Building, Buildings, placement_problem
+from kiebitz.dissectors.protocols.catan.words import STRASSE
 
 
 class IslandModel:
@@ -16,7 +15,7 @@ class IslandModel:
 
     def __init__(self, karte: Mapping[str, Any]) -> None:
         self.board = Board.from_karte(karte)
-        self.buildings: dict[Spot, Building] = {}
+        self.buildings = Buildings()
         self.in_setup = True
         self.robber: Hex | None = at(karte["Räuber"]) if "Räuber" in karte else None
         self.land = sorted(place for place in self.board.fields if self.board.is_land(place))
@@ -31,25 +30,15 @@ class IslandModel:
 
     def free(self, player: int, typ: str) -> list[Spot]:
         """Return the places where a player may build this type; none if the player has no such piece left."""
-        if len(self.owned(player, typ)) >= PIECES[typ]:
+        if len(self.buildings.owned(player, typ)) >= PIECES[typ]:
             return []
         spots = self._edges if typ == STRASSE else self._corners
-        return [where for where in spots if placement_problem(self, self.board, player, typ, where) is None]
-
-    def owned(self, owner: int, *types: str) -> list[Spot]:
-        """Return the places of a player's buildings of these types."""
-        wanted = [Building(owner, typ) for typ in types]
-        return sorted(where for where, building in self.buildings.items() if building in wanted)
-
-    def towns(self, player: int) -> list[Spot]:
-        """Return the places of a player's villages and cities."""
-        return self.owned(player, DORF, STADT)
+        return [
+            where
+            for where in spots
+            if placement_problem(self.buildings, self.board, player, typ, where, self.in_setup) is None
+        ]
 
     def robbable(self, player: int, field: Hex) -> list[int]:
         """Return the other players with a village or city at a field."""
-        owners = {
-            building.owner
-            for where, building in self.buildings.items()
-            if field in where and building.typ != STRASSE
-        }
-        return sorted(owners - {player})
+        return sorted(self.buildings.owners_at(field) - {player})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from kiebitz.dissectors.protocols.catan.board import ort
 from kiebitz.dissectors.protocols.catan.words import HAFEN, HÄFEN, MEER, WÜSTE
 
 _TERRAINS = (
@@ -30,16 +31,16 @@ def random_map(chance: random.Random) -> dict[str, Any]:
     desert, *yielding = land
     terrains = chance.sample(_TERRAINS, len(_TERRAINS))
     numbers = chance.sample(_NUMBERS, len(_NUMBERS))
-    fields: list[dict[str, Any]] = [{"Ort": _ort(*desert), "Typ": WÜSTE}]
+    fields: list[dict[str, Any]] = [{"Ort": ort(desert), "Typ": WÜSTE}]
     for place, terrain, number in zip(yielding, terrains, numbers, strict=True):
-        fields.append({"Ort": _ort(*place), "Typ": terrain, "Zahl": number})
-    fields += [{"Ort": _ort(*place), "Typ": MEER} for place in _sea()]
+        fields.append({"Ort": ort(place), "Typ": terrain, "Zahl": number})
+    fields += [{"Ort": ort(place), "Typ": MEER} for place in _sea()]
     kinds = chance.sample((*HÄFEN, *(HAFEN,) * 3), len(HÄFEN) + 3)
     harbours = []
     for place, kind in zip(_sea()[::2], kinds, strict=True):
         ashore = next(other for other in _around(*place) if _distance(*other) < _SHORE)
-        harbours.append({"Ort": [_ort(*ashore), _ort(*place)], "Typ": kind})
-    return {"Felder": fields, "Gebäude": [], "Häfen": harbours, "Räuber": _ort(*desert)}
+        harbours.append({"Ort": [ort(ashore), ort(place)], "Typ": kind})
+    return {"Felder": fields, "Gebäude": [], "Häfen": harbours, "Räuber": ort(desert)}
 
 
 def _distance(x: int, y: int) -> int:
@@ -59,7 +60,3 @@ def _sea() -> list[tuple[int, int]]:
             found.append((x, y))
             x, y = x + dx, y + dy
     return found
-
-
-def _ort(x: int, y: int) -> dict[str, int]:
-    return {"x": x, "y": y}

@@ -25,12 +25,33 @@ _NEED_TURN = frozenset(
         *("Monopol", "Erfindung"),
     )
 )
+_STATUS = {
+    "Würfeln": WÜRFELN,
+    "Karten abgeben": KARTEN_ABGEBEN,
+    "Räuber versetzen": RÄUBER_VERSETZEN,
+}
+"""The player's status that a request needs."""
+
 _CARD_OF = {
     "Ritter ausspielen": "Ritter",
     "Straßenbaukarte ausspielen": "Straßenbau",
     "Monopol": "Monopol",
     "Erfindung": "Erfindung",
 }
+
+
+class _Request(NamedTuple):
+    """A request with its sender, its game and that game's board."""
+
+    observation: Observation
+    game: CatanGame
+    board: Board
+    player: Player
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The request's fields."""
+        return self.observation.fields
 
 
 class RequestViolation(NamedTuple):
@@ -59,105 +80,74 @@ def check_request(
     is_sure = told_ns >= game.turned_ns or observation.ts_ns - game.turned_ns >= SWAPPED_NS
     if observation.name in _NEED_TURN and whose is not None and whose is not player and is_sure:
         return RequestViolation("out-of-turn/asked", (), {"whose": whose.name})
-    question = _CHECKS.get(observation.name)
-    return question(observation, game, game.board, player) if question is not None else None
-
-
-def _check_roll(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    if player.status not in (WÜRFELN, None):
+    if player.status not in (_STATUS.get(observation.name), None) and observation.name in _STATUS:
         return RequestViolation("not-now", (), {"status": player.status})
-    return None
+    check = _CHECKS.get(observation.name)
+    return check(_Request(observation, game, game.board, player)) if check is not None else None
 
 
-def _check_building(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    typ = observation.fields["Typ"]
-    problem = placement_problem(game, board, player.id, typ, spot(map(at, observation.fields["Ort"])))
+def _check_building(asked: _Request) -> RequestViolation | None:
+    game, typ = asked.game, asked.fields["Typ"]
+    where = spot(map(at, asked.fields["Ort"]))
+    problem = placement_problem(game.buildings, asked.board, asked.player.id, typ, where, game.in_setup)
     if problem is not None:
-        values = {"problem": problem}
-        return None if game.buildings_contradicted else RequestViolation("bad-place/asked", ("Ort",), values)
-    return None if game.in_setup else _check_affordable(player, COSTS[typ], ("Typ",))
+        violation = RequestViolation("bad-place/asked", ("Ort",), {"problem": problem})
+        return None if game.buildings_contradicted else violation
+    return None if game.in_setup else _check_affordable(asked.player, COSTS[typ], ("Typ",))
 
 
-def _check_card_purchase(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    return _check_affordable(player, CARD_COST, ())
+def _check_card_purchase(asked: _Request) -> RequestViolation | None:
+    return _check_affordable(asked.player, CARD_COST, ())
 
 
-def _check_sea_trade(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    offer, demand = plain(observation.fields["Angebot"]), plain(observation.fields["Nachfrage"])
-    rates = board.rates(game.towns(player.id))
+def _check_sea_trade(asked: _Request) -> RequestViolation | None:
+    offer, demand = plain(asked.fields["Angebot"]), plain(asked.fields["Nachfrage"])
+    rates = asked.board.rates(asked.game.buildings.towns(asked.player.id))
     worth = sum(count // rates[kind] for kind, count in offer.items())
     if total(demand) > worth:
         best = ", ".join(f"{kind} {rates[kind]}:1" for kind in offer)
         values = {"offer": counts_text(offer), "demand": counts_text(demand), "rates": best}
         return RequestViolation("trade-rate/asked", ("Angebot",), values)
-    return _check_affordable(player, offer, ("Angebot",))
+    return _check_affordable(asked.player, offer, ("Angebot",))
 
 
-def _check_offer(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    return _check_affordable(player, plain(observation.fields["Angebot"]), ("Angebot",))
+def _check_offer(asked: _Request) -> RequestViolation | None:
+    return _check_affordable(asked.player, plain(asked.fields["Angebot"]), ("Angebot",))
 
 
-def _check_trade_number(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    number = observation.fields["Handel id"]
-    if number not in game.trades:
+def _check_trade_number(asked: _Request) -> RequestViolation | None:
+    number = asked.fields["Handel id"]
+    if number not in asked.game.trades:
         return RequestViolation("no-trade/asked", ("Handel id",), {"number": number})
     return None
 
 
-def _check_discard(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    if player.status not in (KARTEN_ABGEBEN, None):
-        return RequestViolation("not-now", (), {"status": player.status})
-    counts, held = plain(observation.fields["Abgeben"]), player.hand.total
+def _check_discard(asked: _Request) -> RequestViolation | None:
+    counts, held = plain(asked.fields["Abgeben"]), asked.player.hand.total
     if held is not None and total(counts) != held // 2:
         values = {"held": held, "half": held // 2, "count": total(counts)}
         return RequestViolation("wrong-count", ("Abgeben",), values)
-    return _check_affordable(player, counts, ("Abgeben",))
+    return _check_affordable(asked.player, counts, ("Abgeben",))
 
 
-def _check_robber_move(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    if player.status not in (RÄUBER_VERSETZEN, None):
-        return RequestViolation("not-now", (), {"status": player.status})
-    return _check_target_field(observation, game, board, player)
-
-
-def _check_target_field(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    place, target = at(observation.fields["Ort"]), observation.fields.get("Ziel")
-    if place == game.robber:
+def _check_target_field(asked: _Request) -> RequestViolation | None:
+    place, target = at(asked.fields["Ort"]), asked.fields.get("Ziel")
+    if place == asked.game.robber:
         return RequestViolation("bad-place/asked", ("Ort",), {"problem": "the robber is there already"})
-    if not board.is_land(place):
+    if not asked.board.is_land(place):
         return RequestViolation("bad-place/asked", ("Ort",), {"problem": "that is not a field of the island"})
-    if target is not None and not game.lives_at(target, place):
+    if target is not None and target not in asked.game.buildings.owners_at(place):
         return RequestViolation("bad-target/asked", ("Ziel",), {"target": target})
     return None
 
 
-def _check_card(
-    observation: Observation, game: CatanGame, board: Board, player: Player
-) -> RequestViolation | None:
-    card = _CARD_OF[observation.name]
-    if player.played:
+def _check_card(asked: _Request) -> RequestViolation | None:
+    card = _CARD_OF[asked.observation.name]
+    if asked.player.played:
         return _card_violation("a second development card in one turn")
-    if player.cards.most[card] <= player.bought.get(card, 0):
+    if asked.player.cards.most[card] <= asked.player.bought.get(card, 0):
         return _card_violation(f"no {card} was bought in an earlier turn")
-    return _check_target_field(observation, game, board, player) if "Ort" in observation.fields else None
+    return _check_target_field(asked) if "Ort" in asked.fields else None
 
 
 def _check_affordable(
@@ -176,8 +166,7 @@ def _card_violation(problem: str) -> RequestViolation:
     return RequestViolation("card-not-allowed/asked", (), {"problem": problem})
 
 
-_CHECKS: dict[str, Callable[[Observation, CatanGame, Board, Player], RequestViolation | None]] = {
-    "Würfeln": _check_roll,
+_CHECKS: dict[str, Callable[[_Request], RequestViolation | None]] = {
     "Bauen": _check_building,
     "Entwicklungskarte kaufen": _check_card_purchase,
     "Seehandel": _check_sea_trade,
@@ -186,7 +175,7 @@ _CHECKS: dict[str, Callable[[Observation, CatanGame, Board, Player], RequestViol
     "Handel abschließen": _check_trade_number,
     "Handel abbrechen": _check_trade_number,
     "Karten abgeben": _check_discard,
-    "Räuber versetzen": _check_robber_move,
+    "Räuber versetzen": _check_target_field,
     "Ritter ausspielen": _check_card,
     "Straßenbaukarte ausspielen": _check_card,
     "Monopol": _check_card,

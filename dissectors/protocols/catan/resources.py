@@ -138,7 +138,7 @@ class Resources:
         context.emit_observed(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
         if game.board is None or not game.certain:
             return
-        rates = game.board.rates(game.towns(player.id))
+        rates = game.board.rates(game.buildings.towns(player.id))
         worth = sum(count // rates[kind] for kind, count in paid.items())
         if total(gained) > worth:
             best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)

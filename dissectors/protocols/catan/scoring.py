@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
-from kiebitz.dissectors.protocols.catan.roads import longest_road
+from kiebitz.dissectors.protocols.catan.placement import longest_road
 from kiebitz.dissectors.protocols.catan.words import DORF, STADT
 
 POINTS_TO_WIN = 10
@@ -32,11 +32,11 @@ def shown_points(game: CatanGame, player: Player) -> ShownPoints | None:
     """
     if not game.certain or game.board is None:
         return None
-    lengths = {number: longest_road(game, game.board, number) or 0 for number in game.players}
+    lengths = {number: longest_road(game.buildings, game.board, number) or 0 for number in game.players}
     knights = {number: other.knights or 0 for number, other in game.players.items()}
     has_road = _is_holder(player.id, game.longest_road, lengths, _ROAD)
     has_army = _is_holder(player.id, game.largest_army, knights, _ARMY)
-    points = len(game.owned(player.id, DORF)) + 2 * len(game.owned(player.id, STADT))
+    points = len(game.buildings.owned(player.id, DORF)) + 2 * len(game.buildings.owned(player.id, STADT))
     points += _AWARD * (has_road + has_army) + player.cards.least["Siegpunkt"]
     return ShownPoints(points, has_road, has_army)
 

@@ -6,20 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kiebitz.dissectors.protocols.catan.board import Hex, Spot, at, spot
-from kiebitz.dissectors.protocols.catan.game import BANK, CARD_COST, COSTS, Building
+from kiebitz.dissectors.protocols.catan.board import Hex, Spot, at, ort, spot
+from kiebitz.dissectors.protocols.catan.game import BANK, CARD_COST, COSTS
 from kiebitz.dissectors.protocols.catan.island import IslandModel
+from kiebitz.dissectors.protocols.catan.placement import Building, longest_road
 from kiebitz.dissectors.protocols.catan.random_map import random_map
-from kiebitz.dissectors.protocols.catan.refusal import RequestRefused, require
-from kiebitz.dissectors.protocols.catan.roads import longest_road
-from kiebitz.dissectors.protocols.catan.simulated_trade import TRADING, Market
+from kiebitz.dissectors.protocols.catan.simulated_trade import TRADING, Market, RequestRefused, require
 from kiebitz.dissectors.protocols.catan.words import (
     DORF,
     DORF_BAUEN,
     GRÖSSTE_RITTERMACHT,
     HANDELN_ODER_BAUEN,
     KARTEN_ABGEBEN,
-    LAND,
     LÄNGSTE_HANDELSSTRASSE,
     ROHSTOFFE,
     RÄUBER_VERSETZEN,
@@ -95,7 +93,8 @@ class SimulatedGame:
 
     def seen_points(self, player: int) -> int:
         """Return the points of a player that others see."""
-        towns = len(self._island.owned(player, DORF)) + 2 * len(self._island.owned(player, STADT))
+        buildings = self._island.buildings
+        towns = len(buildings.owned(player, DORF)) + 2 * len(buildings.owned(player, STADT))
         return towns + 2 * (self.longest == player) + 2 * (self.army == player)
 
     def request(self, player: int, name: str, fields: Fields) -> None:
@@ -125,7 +124,7 @@ class SimulatedGame:
 
     def rates(self, player: int) -> dict[str, int]:
         """Return the rates at which a player trades with the bank."""
-        return self._island.board.rates(self._island.towns(player))
+        return self._island.board.rates(self._island.buildings.towns(player))
 
     def gain(self, player: int, counts: Counts) -> None:
         """Give a player resources, and inform all clients."""
@@ -142,12 +141,13 @@ class SimulatedGame:
 
     def _built(self, player: int, typ: str, where: Spot) -> None:
         self._island.buildings[where] = Building(player, typ)
-        told = {"Eigentümer": player, "Typ": typ, "Ort": [_ort(place) for place in where]}
+        told = {"Eigentümer": player, "Typ": typ, "Ort": [ort(place) for place in where]}
         self._host.broadcast("Bauvorgang", **{"Gebäude": told})
 
     def _judge(self, player: int) -> None:
         """Update the longest road and the largest army, and check if the player has won."""
-        lengths = {one: longest_road(self._island, self._island.board, one) or 0 for one in self.owners}
+        island = self._island
+        lengths = {one: longest_road(island.buildings, island.board, one) or 0 for one in self.owners}
         best = max(lengths.values())
         ahead = [one for one, length in lengths.items() if length == best]
         holder = self.longest if self.longest in ahead else ahead[0] if len(ahead) == 1 else None
@@ -178,22 +178,17 @@ class SimulatedGame:
         self._host.statuses |= dict.fromkeys(self._owing, KARTEN_ABGEBEN)
         self._robber_next()
 
-    def _dues(self, number: int) -> dict[int, Counter[str]]:
+    def _dues(self, number: int) -> dict[int, dict[str, int]]:
         """Return the yield of a roll by player.
 
         If the bank has too little of a resource for all, it yields none of it.
         """
         island = self._island
-        dues: dict[int, Counter[str]] = {}
-        for where, (owner, typ) in _towns(island):
-            for place in where:
-                if island.board.numbers.get(place) == number and place != island.robber:
-                    kind = LAND[island.board.fields[place]]
-                    dues.setdefault(owner, Counter())[kind] += 2 if typ == STADT else 1
+        dues = island.buildings.dues(island.board, number, island.robber)
         for kind in ROHSTOFFE:
-            if sum(due[kind] for due in dues.values()) > self.left(kind):
+            if sum(due.get(kind, 0) for due in dues.values()) > self.left(kind):
                 for due in dues.values():
-                    del due[kind]
+                    due.pop(kind, None)
         return dues
 
     def _robber_next(self) -> None:
@@ -229,7 +224,7 @@ class SimulatedGame:
         self.may(player, RÄUBER_VERSETZEN)
         to, target = self._robbed(player, fields)
         self._host.statuses[player] = HANDELN_ODER_BAUEN
-        self._host.broadcast("Räuber versetzt", Spieler=player, Ort=_ort(to), **_target(target))
+        self._host.broadcast("Räuber versetzt", Spieler=player, Ort=ort(to), **_target(target))
         self._steal(player, to, target)
 
     def _robbed(self, player: int, fields: Fields) -> tuple[Hex, int | None]:
@@ -270,8 +265,8 @@ class SimulatedGame:
         self._built(player, typ, where)
         if typ == DORF:
             self._village = where
-            if len(island.towns(player)) == 2:
-                kinds = (LAND.get(island.board.fields.get(place, "")) for place in where)
+            if len(island.buildings.towns(player)) == 2:
+                kinds = map(island.board.resource, where)
                 self.gain(player, Counter(kind for kind in kinds if kind is not None))
             self._host.statuses[player] = STRASSE_BAUEN
             return
@@ -307,7 +302,7 @@ class SimulatedGame:
         to, target = self._robbed(player, fields)
         self._play(player, "Ritter")
         self.owners[player].knights += 1
-        self._host.broadcast("Ritter ausspielen", Spieler=player, Ort=_ort(to), **_target(target))
+        self._host.broadcast("Ritter ausspielen", Spieler=player, Ort=ort(to), **_target(target))
         self._steal(player, to, target)
 
     def _roads(self, player: int, fields: Fields) -> None:
@@ -362,18 +357,6 @@ _REQUESTS: dict[str, Callable[[SimulatedGame, int, Fields], None]] = {
     "Monopol": SimulatedGame._monopoly,
     "Erfindung": SimulatedGame._invent,
 }
-
-
-def _towns(island: IslandModel) -> list[tuple[Spot, tuple[int, str]]]:
-    return [
-        (where, (building.owner, building.typ))
-        for where, building in island.buildings.items()
-        if building.typ != STRASSE
-    ]
-
-
-def _ort(place: Hex) -> dict[str, int]:
-    return {"x": place[0], "y": place[1]}
 
 
 def _target(target: int | None) -> dict[str, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kiebitz.dissectors.protocols.catan.refusal import require
 from kiebitz.dissectors.protocols.catan.words import HANDELN_ODER_BAUEN
 
 if TYPE_CHECKING:
@@ -15,6 +14,16 @@ if TYPE_CHECKING:
 Fields = Mapping[str, Any]
 
 _MAX_OFFERS = 8
+
+
+class RequestRefused(Exception):
+    """A request is refused; the message is the reason."""
+
+
+def require(allowed: bool, why: str) -> None:
+    """Raise RequestRefused unless something is allowed."""
+    if not allowed:
+        raise RequestRefused(why)
 
 
 class _Offer(NamedTuple):

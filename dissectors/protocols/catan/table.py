@@ -19,10 +19,11 @@ from kiebitz.dissectors.protocols.catan.building import Builder
 from kiebitz.dissectors.protocols.catan.cards import Cards
 from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.catan.context import CatanContext
-from kiebitz.dissectors.protocols.catan.game import TURNS_IN_DOUBT, Building, place_text
+from kiebitz.dissectors.protocols.catan.game import TURNS_IN_DOUBT, place_text
 from kiebitz.dissectors.protocols.catan.hand import Hand, plain
 from kiebitz.dissectors.protocols.catan.ledger import Claim
 from kiebitz.dissectors.protocols.catan.lobby import Lobby
+from kiebitz.dissectors.protocols.catan.placement import Building
 from kiebitz.dissectors.protocols.catan.requests import check_request
 from kiebitz.dissectors.protocols.catan.resources import Resources
 from kiebitz.dissectors.protocols.catan.trading import Trading

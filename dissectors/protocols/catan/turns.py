@@ -11,9 +11,7 @@ from kiebitz.dissectors.protocols.catan.ledger import DISCARD, ROBBER, ROLL, Cla
 from kiebitz.dissectors.protocols.catan.phrases import spot_text
 from kiebitz.dissectors.protocols.catan.resources import Resources
 from kiebitz.dissectors.protocols.catan.turn_audit import TurnAudit
-from kiebitz.dissectors.protocols.catan.words import DORF, LAND, STADT
-
-_YIELD = {DORF: 1, STADT: 2}
+from kiebitz.dissectors.protocols.catan.words import LAND
 
 
 class Turns:
@@ -85,15 +83,7 @@ class Turns:
                 if held is not None and held > 7:
                     self._resources.claim(Claim(observation, player.id, -1, held // 2, DISCARD, firm=False))
             return
-        dues: dict[int, dict[str, int]] = {}
-        for where, building in game.buildings.items():
-            for place in where if building.typ in _YIELD else ():
-                if board.numbers.get(place) != number or place == game.robber:
-                    continue
-                kind = LAND.get(board.fields.get(place, ""))
-                if kind is not None:
-                    due = dues.setdefault(building.owner, {})
-                    due[kind] = due.get(kind, 0) + _YIELD[building.typ]
+        dues = game.buildings.dues(board, number, game.robber)
         if not dues:
             return
         bank = game.bank()
@@ -140,7 +130,7 @@ class Turns:
                 context.report_violation_of(observation, "robber-stays", "Ort", place=where)
             elif not board.is_land(place):
                 context.report_violation_of(observation, "bad-place/robber", "Ort", place=where)
-            elif target is not None and target >= 0 and not game.lives_at(target, place):
+            elif target is not None and target >= 0 and target not in game.buildings.owners_at(place):
                 context.report_violation_of(
                     observation, "bad-target", "Ziel", player=context.name(target), place=where
                 )
