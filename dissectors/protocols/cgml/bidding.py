@@ -14,7 +14,7 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     WITH_TWO_SEVENS,
     has_trumps,
 )
-from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext, cards_of
 from kiebitz.dissectors.protocols.cgml.hand import MAX_HAND_EVENTS, Hand, level_of
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_text, trumps_words
 
@@ -57,9 +57,7 @@ class Bidding:
         self._context.set_in_game(hand, len(cards), "hands", str(player))
         if None not in cards:
             self._context.set_in_game(hand, cards.copy(), "private", str(player), "hand")
-        data = {"player": player, "cards": cards.copy()}
-        if None not in cards:
-            data |= private(player, cards=[None] * len(cards))
+        data = cards_of(player, cards)
         hand.events[key] = self._context.emit_observed(observation, "dealt", player, data, hand)
 
     def deal_is_over(self, observation: Observation, hand: Hand) -> None:
@@ -175,11 +173,10 @@ class Bidding:
             )
         hand.talon = cards.copy()
         self._context.set_in_game(hand, None, "talon")
-        data: dict[str, Any] = {"player": player, "cards": cards.copy()}
-        if None not in cards:
-            data |= private(player, cards=[None] * len(cards))
         self._context.put_hands(hand, player)
-        hand.events["talon"] = self._context.emit_observed(observation, "talon_taken", player, data, hand)
+        hand.events["talon"] = self._context.emit_observed(
+            observation, "talon_taken", player, cards_of(player, cards), hand
+        )
 
     def discards(self, observation: Observation, hand: Hand, player: int) -> None:
         """Process two cards put into the talon; only the player's own message shows them."""
@@ -207,13 +204,12 @@ class Bidding:
                     held=cards_words(held),
                 )
                 return
-        data: dict[str, Any] = {"player": player, "cards": cards.copy()}
         self._context.set_in_game(hand, len(cards), "talon")
         self._put_discards(hand, player, cards)
-        if None not in cards:
-            data |= private(player, cards=[None] * len(cards))
         self._context.put_hands(hand, player)
-        hand.events["discards"] = self._context.emit_observed(observation, "discarded", player, data, hand)
+        hand.events["discards"] = self._context.emit_observed(
+            observation, "discarded", player, cards_of(player, cards), hand
+        )
 
     def _put_discards(self, hand: Hand, player: int, cards: list[str | None]) -> None:
         hand.discards = cards.copy()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.game.broadcast_dedup import LATEST_COPY_NS
+from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private, short
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand, Pause, Trick, level_of
 from kiebitz.dissectors.protocols.cgml.outcome import check_outcome, note_missing_tricks
 from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_text, trumps_words
@@ -324,12 +325,12 @@ class CardPlay:
 
     def cancelled(self, observation: Observation, hand: Hand | None, group: Group) -> None:
         """Handle the cancellation of a hand."""
-        why = short(observation.fields.get("cancelgame", ""))
+        why = label(observation.fields.get("cancelgame", ""))
         self._breaks_off(observation, hand, group, "cancelled", {"why": why}, {"cancelled": why}, None)
 
     def aborted(self, observation: Observation, hand: Hand | None, group: Group) -> None:
         """Handle the abortion of a hand by the server."""
-        why = short(observation.fields.get("message", ""))
+        why = label(observation.fields.get("message", ""))
         player: int | None = observation.fields.get("player", {}).get("id")
         self._breaks_off(
             observation, hand, group, "aborted", {"player": player, "why": why}, {"aborted": why}, player
@@ -356,7 +357,7 @@ class CardPlay:
 
     def pauses(self, observation: Observation, hand: Hand | None, group: Group, player: int | None) -> None:
         """Process a player's pause, or the server's announcement of it to the others."""
-        message = short(observation.fields["message"]) if "message" in observation.fields else None
+        message = label(observation.fields["message"]) if "message" in observation.fields else None
         if player is None:
             untold = (pause for pause in group.pauses if not pause.announced and pause.message == message)
             known = next((pause for pause in untold if _may_announce(observation, pause, pause.event)), None)

@@ -52,19 +52,13 @@ def with_empty_tag(frame: bytes) -> bytes:
     return frame.replace(b"<card></card>", b"<card/>")
 
 
-def _hand(at: Situation) -> Mapping[str, Any]:
-    games = at.state["games"]
-    found: Mapping[str, Any] = games[max(games, key=int)]
-    return found
-
-
 def _number(at: Situation) -> str:
     players: Mapping[str, Any] = at.state["players"]
     return next(number for number, about in players.items() if about["name"] == at.player)
 
 
 def _held(at: Situation) -> list[str]:
-    held = _hand(at)["private"][_number(at)]["hand"]
+    held = at.game["private"][_number(at)]["hand"]
     if not held:
         raise NotApplicable("this player's hand is not known")
     return list(held)
@@ -108,7 +102,7 @@ def _two_cards(fields: Fields, at: Situation) -> Fields:
 
 def _renonc(fields: Fields, at: Situation) -> Fields:
     _to(fields, "desk")
-    hand = _hand(at)
+    hand = at.game
     rules = Rules(hand["contract"], hand.get("trump"))
     allowed = rules.allowed([each["card"] for each in hand.get("table", ())], _held(at))
     forbidden = [card for card in _held(at) if card not in allowed]
@@ -129,7 +123,7 @@ def _answer(*, was: Sequence[str], then: str) -> Callable[[Fields, Situation], F
 
 
 def _lower_bid(fields: Fields, at: Situation) -> Fields:
-    bids = [LADDER.index(each["call"]) for each in _hand(at)["bidding"] if each["call"] != "PASS"]
+    bids = [LADDER.index(each["call"]) for each in at.game["bidding"] if each["call"] != "PASS"]
     if fields["licite"] not in LADDER or max(bids) < 1:
         raise NotApplicable("there is no bid yet that could be undercut")
     return {**fields, "licite": LADDER[max(bids)]}
@@ -160,7 +154,7 @@ def _colours(*, second: bool) -> Callable[[Fields, Situation], Fields]:
 
 
 def _game_against(fields: Fields, at: Situation) -> Fields:
-    if _hand(at)["contract"] in WITH_A_SEVEN:
+    if at.game["contract"] in WITH_A_SEVEN:
         raise NotApplicable("this game has a seven")
     return {**fields, "flek": "1:1"}
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.game.broadcast_dedup import SWAPPED_NS
 from kiebitz.dissectors.game.connections import Connections
-from kiebitz.dissectors.game.context import GameContext
+from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.sentences import CALLED, UNKNOWN
 from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, location_of
 from kiebitz.dissectors.protocols.cgml.hand import MAX_HAND_EVENTS, Group, Hand
-from kiebitz.dissectors.protocols.cgml.player_names import known_names
+from kiebitz.dissectors.protocols.cgml.words import known_names
 
 MAX_PLAYERS = 1000
 MAX_GROUPS = 100
 """Maximum number of known groups; the oldest are dropped."""
-
-_MAX_WORDS_LENGTH = 200
 
 _ONE = ("player", "winner", "id")
 _SEVERAL = ("players", "winners", "losers")
@@ -32,14 +30,15 @@ _PLAYERS = ("player", "declarer", "winner")
 """The keys of players in the values of rules."""
 
 
-def short(text: str) -> str:
-    """Return a text for events and the state, truncated if it is very long."""
-    return text if len(text) <= _MAX_WORDS_LENGTH else f"{text[:60]}…"
-
-
 def private(player: int, **hidden: Any) -> dict[str, Any]:
     """Return event data for a fact that only one player knows, with the values that others see."""
     return {"known_to": [str(player)], "others_see": hidden}
+
+
+def cards_of(player: int, cards: Sequence[str | None]) -> dict[str, Any]:
+    """Return event data for cards that only one player sees, unless they are hidden."""
+    hidden = {} if None in cards else private(player, cards=[None] * len(cards))
+    return {"player": player, "cards": [*cards], **hidden}
 
 
 class AnnouncedGroup(msgspec.Struct, eq=False):
@@ -190,7 +189,7 @@ class CgmlContext(GameContext):
         known = self.state.get("players", {})
         if str(number) in known or len(known) < MAX_PLAYERS:
             if player.get("name"):
-                self.set_state(short(player["name"]), "players", str(number), "name")
+                self.set_state(label(player["name"]), "players", str(number), "name")
                 self._names = None
             if player.get("race"):
                 self.set_state(player["race"], "players", str(number), "race")

@@ -15,8 +15,13 @@ from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.protocols.cgml.grammar import CODEC, GRAMMAR
-from kiebitz.dissectors.protocols.cgml.player_names import player_names
-from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_words, suit_words
+from kiebitz.dissectors.protocols.cgml.words import (
+    card_words,
+    cards_words,
+    level_words,
+    player_names,
+    suit_words,
+)
 
 
 class CgmlPresentation(Presentation):

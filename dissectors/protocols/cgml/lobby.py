@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Event, Message
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
 from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
-from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, AnnouncedGroup, CgmlContext, short
+from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, AnnouncedGroup, CgmlContext
 from kiebitz.dissectors.protocols.cgml.hand import Group
 
 _COPIES_NS = 100_000_000
@@ -22,8 +23,8 @@ class Lobby:
     def connect_server(self, observation: Observation) -> None:
         """Handle the login of a server."""
         url = observation.fields["url"]
-        self._context.set_state({"numplayers": observation.fields["numplayers"]}, "servers", short(url))
-        data = {"name": None, "id": None, "role": "server", "url": short(url)}
+        self._context.set_state({"numplayers": observation.fields["numplayers"]}, "servers", label(url))
+        data = {"name": None, "id": None, "role": "server", "url": label(url)}
         self._context.emit_observed(observation, "connected", None, data, None)
 
     def connect_player(self, observation: Observation) -> None:
@@ -36,7 +37,7 @@ class Lobby:
             connection.logins.append(number)
         if str(number) in self._context.state.get("players", {}):
             self._context.set_state(observation.fields["status"], "players", str(number), "status")
-        data = {"name": short(player.get("name", "")), "id": number, "role": player.get("race")}
+        data = {"name": label(player.get("name", "")), "id": number, "role": player.get("race")}
         self._context.emit_observed(observation, "connected", number, data, None)
 
     def announce(self, message: Message, connection: ClientConnection) -> None:
@@ -80,7 +81,7 @@ class Lobby:
             return
         for player in known.announced.values():
             self._context.put_player(player)
-        group = {"players": known.players.copy(), "url": short(known.url)}
+        group = {"players": known.players.copy(), "url": label(known.url)}
         if len(self._context.state.get("groups", {})) < MAX_GROUPS:
             self._context.set_state(group, "groups", str(number))
         data = {"group": number, "players": known.players.copy()}
@@ -176,7 +177,7 @@ class Lobby:
         """Handle a message that ends the connection."""
         connection = self._context.connection_of(observation)
         for event in self.gone(
-            connection, short(observation.fields.get("disconnect", "")), observation.ts_ns
+            connection, label(observation.fields.get("disconnect", "")), observation.ts_ns
         ):
             observation.event = event
 

@@ -42,8 +42,13 @@ from kiebitz.dissectors.game.view import (
 )
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import COLOURS, HEIGHTS, SEATS, WITHOUT_TRUMPS, Rules
-from kiebitz.dissectors.protocols.cgml.player_names import player_name, player_names
-from kiebitz.dissectors.protocols.cgml.words import SUIT_WORDS, level_words, value_words
+from kiebitz.dissectors.protocols.cgml.words import (
+    SUIT_WORDS,
+    level_words,
+    player_name,
+    player_names,
+    value_words,
+)
 
 _Card = Annotated[str, msgspec.Meta(pattern=f"^[{COLOURS}]({'|'.join(HEIGHTS)})$")]
 _Colour = Literal["R", "B", "G", "A"]

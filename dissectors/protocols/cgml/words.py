@@ -1,9 +1,11 @@
-"""The words for cards, suits and levels of licitovaný mariáš, in sentences and in views."""
+"""The words for players, cards, suits and levels of licitovaný mariáš, in sentences and in views."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.sentences import UNKNOWN, counted
 from kiebitz.dissectors.protocols.cgml.hand import level_of
 
@@ -61,3 +63,22 @@ def level_words(text: Any, times: str = "×") -> str:
 def level_text(level: tuple[int, int]) -> str:
     """Return levels as in messages: `2`, or `4:2` with the game against."""
     return f"{level[0]}:{level[1]}" if level[1] > 1 else str(level[0])
+
+
+def player_names(state: State) -> dict[str, str]:
+    """Return the players' names by id, with texts such as `player 7` for unknown ones."""
+    unnamed = {player: f"player {player}" for player in state.get("players", {})}
+    return unnamed | known_names(state)
+
+
+def known_names(state: State) -> dict[str, str]:
+    """Return the known names of players by id; a name used twice is followed by the id."""
+    told = {player: about.get("name") for player, about in state.get("players", {}).items()}
+    names = {player: name for player, name in told.items() if name}
+    shared = Counter(names.values())
+    return {player: f"{name} {player}" if shared[name] > 1 else name for player, name in names.items()}
+
+
+def player_name(player: int | None, names: dict[str, str]) -> str:
+    """Return a player's name, or a text with the id if the name is unknown."""
+    return "?" if player is None else names.get(str(player), f"player {player}")
