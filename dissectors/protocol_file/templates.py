@@ -16,7 +16,8 @@ import msgspec
 from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.sentences import UNKNOWN
-from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope
+from kiebitz.dissectors.protocol_file.expressions import ASKED, Compiled, Scope, compile_expression
+from kiebitz.dissectors.protocol_file.specification import StatisticSpec
 
 MAX_WORDS = 200
 """Maximum length of a value in a sentence, in characters."""
@@ -141,6 +142,14 @@ def word_of(text: str, reserved: Collection[str] = RESERVED) -> str:
     """Return an expression, or the name of a field, as one word: `players.{who}.x` is `players_who_x`."""
     word = text if text.isidentifier() else _NO_WORD.sub("_", text).strip("_") or "value"
     return f"{word}_" if word in reserved else word
+
+
+def asked_values(spec: StatisticSpec) -> dict[str, str]:
+    """Return the expressions about the answered request in a statistic, by their keys in an event's data."""
+    texts = filter(None, (spec.when, spec.by, spec.amount, spec.begins, *spec.line))
+    names = (name for text in texts for name, _, _ in compile_expression(text).names if name[0] == ASKED)
+    found = (f"{ASKED}.{name[1]}" if len(name) > 1 else ASKED for name in names)
+    return {word_of(text): text for text in found}
 
 
 def value_words(value: Any, depth: int = 0) -> str:

@@ -120,6 +120,9 @@ class Board:
         piles = tuple(self._drawn_piles(scope))
         story = tuple(self._story(scope, names, turn))
         has_more = grid is not None or dice is not None or any(pile.is_known for pile in piles) or story
+        if self._hand is None:
+            # Tables without hands have no room for piles.
+            story, piles = (*story, *map(_pile_line, piles)), ()
         return View(
             names=scene.names,
             title=tuple(_known(self._title, scope)),
@@ -245,6 +248,10 @@ class Board:
 
 _SCORES = [compile_expression(f"players.{{player}}.{key}") for key in ("points", "score")]
 _PRIVATE = compile_expression("private.{player}")
+
+
+def _pile_line(pile: Pile) -> Line:
+    return *pile.label, ": ", pile.pieces or (str(pile.hidden) if pile.hidden else pile.words)
 
 
 def _sentence(text: str | None) -> Sentence | None:

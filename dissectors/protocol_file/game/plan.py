@@ -28,7 +28,13 @@ from kiebitz.dissectors.protocol_file.specification import (
     RuleSpec,
     Specification,
 )
-from kiebitz.dissectors.protocol_file.templates import RESERVED_IN_RULES, Sentence, sentence_of, word_of
+from kiebitz.dissectors.protocol_file.templates import (
+    RESERVED_IN_RULES,
+    Sentence,
+    asked_values,
+    sentence_of,
+    word_of,
+)
 
 CONNECTED = "connected"
 """Usual kind of the event that ties a connection to its player."""
@@ -73,6 +79,8 @@ class EventPlan(msgspec.Struct, frozen=True, kw_only=True):
     direction: Direction | None = None
     when: Compiled | None = None
     say: Sentence | None = None
+    values: Mapping[str, Compiled]
+    """Values in its data by key beside the message's fields: those of the sentence and of statistics."""
     actor: Compiled | None = None
     puts: tuple[PutPlan, ...] = ()
     opens: bool = False
@@ -144,10 +152,11 @@ class Plan:
         identity = specification.identity
         self.at_ports = dict(zip(specification.ports, identity.ports, strict=False)) if identity else {}
         """Names of the players at the server's ports, if these identify them."""
+        counted = _counted(specification)
         self.events = (
-            [_event_plan(event) for event in specification.events]
+            [_event_plan(event, counted.get(event.kind, {})) for event in specification.events]
             if self.has_events
-            else [_plain_event(name) for name in _eventful(specification)]
+            else [EventPlan(kind=name, values=counted.get(name, {})) for name in _eventful(specification)]
         )
         self.rules = [_rule_plan(rule, self._fields(rule)) for rule in specification.rules]
         game = specification.game
@@ -251,7 +260,7 @@ class Plan:
             for field in row.fields
             if not field.generated
         )
-        return fields | dict.fromkeys(event.say.values if event.say is not None else ())
+        return fields | dict.fromkeys(event.values)
 
     def _fields(self, rule: RuleSpec) -> frozenset[str]:
         return frozenset(
@@ -286,16 +295,25 @@ def _is_about(row: MessageSpec, plan: EventPlan, spec: EventSpec | None) -> bool
     return row.name in spec.on and spec.direction in (None, row.direction)
 
 
-def _plain_event(name: str) -> EventPlan:
-    return EventPlan(kind=name)
+def _counted(specification: Specification) -> dict[str, dict[str, Compiled]]:
+    """Return the values of answered requests that statistics need, by kind of event and key."""
+    found: dict[str, dict[str, Compiled]] = {}
+    for spec in specification.statistics:
+        if ASKED in to_json(msgspec.to_builtins(spec)):
+            values = {word: compile_expression(text) for word, text in asked_values(spec).items()}
+            for kind in spec.on:
+                found.setdefault(kind, {}).update(values)
+    return found
 
 
-def _event_plan(event: EventSpec) -> EventPlan:
+def _event_plan(event: EventSpec, counted: Mapping[str, Compiled]) -> EventPlan:
+    say = sentence_of(event.say) if event.say else None
     return EventPlan(
         kind=event.kind,
         direction=event.direction,
         when=_optional(event.when),
-        say=sentence_of(event.say) if event.say else None,
+        say=say,
+        values={**counted, **(say.values if say is not None else {})},
         actor=None if event.actor.strip() == WHO else compile_expression(event.actor),
         puts=tuple(_put_plan(put) for put in event.puts),
         opens=event.opens,
@@ -334,6 +352,10 @@ def _kept_requests(specification: Specification) -> frozenset[tuple[str, Directi
     """Return the requests whose fields events or rules may use, and those that the same messages answer."""
     parts: list[EventSpec | RuleSpec] = [*specification.events, *specification.rules]
     using = {name for part in parts if ASKED in to_json(msgspec.to_builtins(part)) for name in part.on}
+    counted = _counted(specification)
+    using |= {name for event in specification.events if event.kind in counted for name in event.on} | {
+        *counted
+    }
     if specification.game is not None:
         using.update(specification.game.joins)
     kept: set[tuple[str, Direction]] = set()

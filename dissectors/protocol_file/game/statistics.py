@@ -14,9 +14,10 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.grammar import EventKind
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression
+from kiebitz.dissectors.protocol_file.expressions import ASKED, Compiled, Question, Scope, compile_expression
 from kiebitz.dissectors.protocol_file.game.board import states_of
 from kiebitz.dissectors.protocol_file.specification import StatisticSpec
+from kiebitz.dissectors.protocol_file.templates import asked_values
 from kiebitz.dissectors.protocol_file.values import MAX_NUMBER, step_text
 from kiebitz.dissectors.statistics import (
     COUNT,
@@ -98,6 +99,7 @@ class _Counting:
         self._ends = frozenset(kind for kind, about in events.items() if about.ends or about.cancels)
         self._display_name = display_name
         self._on = frozenset(spec.on)
+        self._asked = asked_values(spec)
         self._by = compile_expression(spec.by) if spec.by is not None else None
         self._amount = compile_expression(spec.amount) if spec.amount is not None else None
         self._when = compile_expression(spec.when) if spec.when is not None else None
@@ -112,7 +114,14 @@ class _Counting:
         if event.kind not in self._on:
             return ()
         number = None if event.game_id is None else str(event.game_id)
-        scope = Scope({KIND: event.kind, **event.data}, event.actor, states_of(state, number))
+        data = {KIND: event.kind, **event.data}
+        scope = Scope(data, event.actor, states_of(state, number))
+        if self._asked:
+            told = {text: event.data.get(word) for word, text in self._asked.items()}
+            name = told.pop(ASKED, None)
+            fields = {text.removeprefix(f"{ASKED}."): value for text, value in told.items()}
+            scope.asked = Question(name, fields, is_certain=True)
+            data.pop(ASKED, None)
         try:
             return [*islice(self._samples(memory, event, scope, state), MAX_SAMPLES)]
         except LimitError:

@@ -305,9 +305,9 @@ class FileTable(GameTable):
             return
         if plan.say is not None:
             self.context.decoded_bytes += plan.say.max_length
-            for word, expression in plan.say.values.items():
-                if data[word] is None:
-                    data[word] = _shortened(expression.evaluate(scope))
+        for word, expression in plan.values.items():
+            if data[word] is None:
+                data[word] = _shortened(expression.evaluate(scope))
         game = state.game
         if plan.ends:
             result = {

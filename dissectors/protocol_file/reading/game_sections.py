@@ -194,6 +194,18 @@ class GameSections:
             check_expression(self._source, at, text, names)
         return Put(key, value)
 
+    def asked(self, chosen: Sequence[MessageSpec]) -> Mapping[str, Sequence[FieldTypeSpec]] | None:
+        """Return the types of the fields of the requests that messages answer; None if they answer none."""
+        answered = [
+            request
+            for request in self._messages
+            if any(
+                request.name in message.answers and request.direction != message.direction
+                for message in chosen
+            )
+        ]
+        return {WHO: (IdentifierType("player"),), **types_of(answered)} if answered else None
+
     def _selection(self, path: Path, table: Selection) -> tuple[tuple[str, ...], Direction | None, Names]:
         """Return the messages, their direction, and the names known with them; check the condition."""
         on = self._source.names((*path, "on"), table.on, self._known)
@@ -203,14 +215,6 @@ class GameSections:
             for message in self._messages
             if message.name in on and direction in (None, message.direction)
         ]
-        answered = [
-            request
-            for request in self._messages
-            if any(
-                request.name in message.answers and request.direction != message.direction
-                for message in chosen
-            )
-        ]
         is_known = {*on} <= {message.name for message in chosen}
         if not is_known and {*on} <= self._known and direction is not None:
             sent = {message.name for message in self._messages if message.direction == direction}
@@ -218,8 +222,7 @@ class GameSections:
                 if name not in sent:
                     self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
         types = types_of(chosen) if is_known else None
-        asked = {WHO: (IdentifierType("player"),), **types_of(answered)} if answered else None
-        names = Names(types, (WHO,), self.state, asked)
+        names = Names(types, (WHO,), self.state, self.asked(chosen))
         for name, text in table.let.items():
             at = (*path, "let", name)
             if not name.isidentifier() or name in WORDS:

@@ -40,7 +40,7 @@ from kiebitz.dissectors.protocol_file.reading.head import HeadSection
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.packet_rows import PacketRows
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
-from kiebitz.dissectors.protocol_file.reading.row_checks import problems_of
+from kiebitz.dissectors.protocol_file.reading.row_checks import problems_of, same_separators
 from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
 from kiebitz.dissectors.protocol_file.reading.type_section import TypeSection, size_rule
@@ -374,6 +374,11 @@ class _Reader:
         for field, problem in problems_of(read.fields, format, framing, takes_all):
             self._wrong_field(path, row, field, problem)
         for field in read.fields:
+            if separator := same_separators(field.type, format):
+                text = (
+                    f'"{separator}" is between the items and within them: choose another, as in [{{x y,}};]'
+                )
+                self._source.remark_value(path, text, *notation.place_of_field(row, field.name))
             if any(field.name == other.name for other in fields):
                 self._wrong_field(path, row, field, f"the header has a field {field.name}, too")
         lines = self._packets.check(

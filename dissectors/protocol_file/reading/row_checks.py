@@ -122,3 +122,21 @@ def _problems_of_type(kind: FieldTypeSpec, format: Format, is_part: bool) -> Ite
     else:
         for part in parts_of(kind):
             yield from _problems_of_type(part, format, is_part)
+
+
+def same_separators(kind: FieldTypeSpec, format: Format) -> str | None:
+    """Return the separator of a list in text that its items have in them, too, so that they never fit."""
+    if format.kind not in (*_HAS_TOKENS, "pairs") or format.pads:
+        return None
+    if isinstance(kind, ListType) and not (kind.count or kind.until or kind.is_cut):
+        between = kind.separator or ","
+        if isinstance(kind.item, ObjectType) and len(kind.item.fields) > 1:
+            if between == (kind.item.separator or ":"):
+                return between
+        elif (
+            isinstance(kind.item, ListType)
+            and not kind.item.is_cut
+            and between == (kind.item.separator or ",")
+        ):
+            return between
+    return next(filter(None, (same_separators(part, format) for part in parts_of(kind))), None)

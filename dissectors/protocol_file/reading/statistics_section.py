@@ -140,4 +140,5 @@ class StatisticsSection:
             for event in events
             if message.name in event.on and event.direction in (None, message.direction)
         ]
-        return Names(None if data else types_of(chosen), (WHO, KIND, *data), self._game.state)
+        others = (WHO, KIND, *data)
+        return Names(None if data else types_of(chosen), others, self._game.state, self._game.asked(chosen))

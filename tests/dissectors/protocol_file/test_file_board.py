@@ -82,6 +82,16 @@ def test_everything_that_is_known() -> None:
     assert view.piles == (Pile(("draw pile",), hidden=12), Pile(("discard",), (Token("A"), Token("B"))))
 
 
+def test_piles_of_a_table_without_hands_are_in_its_story() -> None:
+    view = view_of(
+        HEAD + '[board]\npiles = { stones = "round", "discard" = "discard", "talon" = "draw" }\n',
+        {"players": {"alice": {}}, "round": 12, "discard": ["A", "B"]},
+    )
+    discard = (Token("A"), Token("B"))
+    assert view.story == (("stones", ": ", "12"), ("discard", ": ", discard), ("talon", ": ", "not known"))
+    assert not view.piles
+
+
 def test_what_is_not_known_is_shown_as_unknown() -> None:
     view = view_of(BOARD, {"players": {"alice": {}}})
     assert view.title == ()

@@ -9,7 +9,7 @@ from kiebitz.dissectors.protocol_file.reading.reader import read
 FILE = """protocol = "test"
 [messages]
 MOVE = "s*: name=player x=0..8 y=0..8 kind=pawn|king won=bool note?=text list=[integer,]"
-BOARD = "s*: rows=[[text,];]"
+BOARD = "s*: rows={rows}"
 [events.moved]
 on = "MOVE"
 {when}
@@ -24,6 +24,7 @@ DEFAULTS = {
     "when": "",
     "put": '"cells.{x},{y}" = "name"',
     "board": "rounds = 0",
+    "rows": "[[text,];]",
     "grid": 'cells = "cells"',
 }
 PUTS_ONE = '"cells.{x},{y}" = "name", '
@@ -77,6 +78,9 @@ put: + started = true
 """Parts of a file that work."""
 
 WRONG = """
+rows: [{x=integer y=integer,}]
+rows: "," is between the items and within them: choose another, as in [{x y,};]
+
 put: "cells.{y}.{x}" = "name"
 cells: keys of cells are x,y: put cells.{x},{y}, not cells.{y}.{x}
 

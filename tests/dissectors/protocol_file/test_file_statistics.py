@@ -20,11 +20,14 @@ START = "s*: name=player"
 ROLL = "s*: name=player dice=[1..6,] why=text"
 PAY = "s*: name=player to=player amount=integer"
 OVER = "s*: names=[text,] ok=bool"
+BID = "c: name=text amount=integer why=text"
+HIGH = "s: other=integer < BID"
 [events]
 started = { on = "START", opens = true, say = "{name} begins", put = { banker = "name" } }
 rolled = { on = "ROLL", say = "{name} rolls {dice}", turn = true }
 paid = { on = "PAY", say = "{name} pays {to}" }
 over = { on = "OVER", ends = true, say = "over" }
+bid = { on = "HIGH", say = "{asked.name} bids" }
 [statistics]
 """
 
@@ -33,6 +36,7 @@ TALK = (
     *("*< ROLL ann 1,2 game", "*< ROLL bob 6,6 game", "*< ROLL bob 3 test"),
     *("*< PAY ann bob 5", "*< PAY bob ann -2", "*< PAY bob bob 7"),
     *("*< ROLL ann 2,2 game", "*< OVER ann,cid true", "*< PAY ann bob 1"),
+    *("a> BID ann 3 bold", "a< HIGH 7", "b> BID bob 1 shy", "b< HIGH 2"),
 )
 
 
@@ -49,6 +53,11 @@ def counted(entry: str, *talk: str) -> Any:
 
 
 CASES: dict[str, tuple[str, Any]] = {
+    "the answered request": (
+        'counts = "bid", by = "asked.why", line = "asked.name", amount = "other - asked.amount", '
+        "when = \"asked == 'BID'\"",
+        {"ann": {"bold": 4, "shy": 0}, "bob": {"bold": 0, "shy": 1}},
+    ),
     "who acts": ('counts = "rolled"', {"ann": {"count": 2}, "bob": {"count": 2}}),
     "several kinds": (
         'counts = ["paid", "rolled"], when = "name != banker", words = { rolled = "rolls", paid = "pays" }',

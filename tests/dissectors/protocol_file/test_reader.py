@@ -1256,10 +1256,17 @@ def _violations(value: Any, schema: Any, whole: Any, path: str = "") -> Iterator
     """Yield what a value violates of the keywords that the schema has."""
     if "$ref" in schema:
         schema = whole["$defs"][schema["$ref"].rpartition("/")[2]]
-    types = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+    types = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "boolean": bool,
+        "integer": int,
+        "number": int | float,
+    }
     known = {*schema} - {"$defs", "$schema", "title", "description", "default"}
     assert known <= {
-        *("type", "anyOf", "enum", "pattern", "minimum", "maximum", "items"),
+        *("type", "anyOf", "enum", "pattern", "minimum", "exclusiveMinimum", "maximum", "items"),
         *("properties", "required", "additionalProperties"),
     }
     if (
@@ -1268,6 +1275,7 @@ def _violations(value: Any, schema: Any, whole: Any, path: str = "") -> Iterator
         or ("enum" in schema and value not in schema["enum"])
         or ("pattern" in schema and not re.search(schema["pattern"], value))
         or not schema.get("minimum", -math.inf) <= (value if "minimum" in schema else 0)
+        or ("exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"])
         or not (value if "maximum" in schema else 0) <= schema.get("maximum", math.inf)
     ):
         yield f"{path} is wrong"
