@@ -210,10 +210,10 @@ class Requests:
             if who is not None
             and any(one.who == who and one.name in names for one in self._queues[place].open)
         ]
-        if who is not None:
+        if own:
             return (own[0], True) if len(own) == 1 else (None, False)
-        # A request that was not read may have been another one.
-        is_certain = all(place in places for place in self._in_doubt if is_near(place[0]))
+        # A request that was not read may have been another one; who is named may be another player's target.
+        is_certain = who is None and all(place in places for place in self._in_doubt if is_near(place[0]))
         return (places[0], is_certain) if len(places) == 1 else (None, False)
 
     def doubt(self, stream_id: int, direction: Direction) -> None:

@@ -530,7 +530,8 @@ class Parser:
 
     def _value_of(self, word: str | int) -> ChoiceValue:
         """Parse the value that a word of a choice stands for, as in `§=null`; by default, it is the word."""
-        if not self._text.startswith("=", self._at):
+        after = self._text[self._at + 1 :].lstrip()[:1]
+        if not self._text.startswith("=", self._at) or after in ("]", "}"):
             return word
         self._at += 1
         start = self._at

@@ -114,7 +114,13 @@ b> GUESS X 1
 *< WRONG ann
 = ann: GUESS E
 
+# The only one, if the named player has asked nothing.
 b> GUESS X 1
+*< WRONG ann
+= ann: GUESS X
+
+b> GUESS X 1
+c> GUESS Y 1
 *< WRONG ann
 = ann: ? ?
 

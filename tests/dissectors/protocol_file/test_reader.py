@@ -121,6 +121,9 @@ TYPES = {
     "{x=integer y?=text}": ObjectType(
         (FieldSpec("x", NumberType(), "integer"), FieldSpec("y", TextType(), "text", optional=True))
     ),
+    "{x=text y=text=}": ObjectType(
+        (FieldSpec("x", TextType(), "text"), FieldSpec("y", TextType(), "text")), "="
+    ),
     "{x=text y=text/}": ObjectType(
         (FieldSpec("x", TextType(), "text"), FieldSpec("y", TextType(), "text")), "/"
     ),
