@@ -81,8 +81,12 @@ class Presentation:
 
     def view(self, scene: Scene) -> View | None:
         """Return the view of the table for pictures; None to show the state itself."""
+        return None if self._view is None else self._view(scene)
+
+    @cached_property
+    def _view(self) -> Callable[[Scene], View] | None:
         name = None if self._file is None else self._file.view
-        return None if name is None else python_part(name, self._package)(scene)
+        return None if name is None else python_part(name, self._package)
 
     def display_name(self, actor: str, state: State) -> str:
         """Return the name of an event's actor."""

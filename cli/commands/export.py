@@ -180,5 +180,5 @@ def _write_page(timeline: Timeline, session: str, player: str | None, file: Bina
     from kiebitz.cli.web.reader import Reader, ServedSession
 
     served = ServedSession(1, session, timeline.session.id, os.path.basename(session))
-    with counting("html", "events and messages") as on_progress:
+    with counting("html", "steps") as on_progress:
         write_html(Reader(served, timeline), player, file, on_progress)

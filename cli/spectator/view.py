@@ -176,27 +176,30 @@ class SpectatorView:
 
     def scene(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> Scene:
         """Return a table with its latest `events`, from which its view is made."""
+        seq = events[-1].seq if events else self._timeline.first_seq(table_id)
+        return self.scene_of(table_id, self._drawn_state(table_id, seq, state, game), events)
+
+    def scene_of(self, table_id: int, drawn: State, events: Sequence[Event]) -> Scene:
+        """Return the same for a state as it is to be drawn."""
         numbers = self._timeline.numbers
-        shown = [
-            msgspec.structs.replace(seen, game_id=numbers.number_if_any("games", seen.game_id))
-            for event in events
-            if (seen := self._seen(event)) is not None
-        ]
+        shown = [seen for event in events if (seen := self._seen(event)) is not None]
+        if numbers.before.get("games"):
+            shown = [
+                msgspec.structs.replace(event, game_id=numbers.number_if_any("games", event.game_id))
+                for event in shown
+            ]
         names = self._names.get(table_id)
         if names is None:
             names = self._names[table_id] = self._everybody(table_id)
-        seq = events[-1].seq if events else self._timeline.first_seq(table_id)
-        return Scene(self._drawn_state(table_id, seq, state, game), shown, names)
+        return Scene(numbers.state(drawn), shown, names)
 
     def _drawn_state(self, table_id: int, seq: int, state: State, game: int | None) -> State:
         """Return the visible part of a state; a game that has ended stays until the next one begins."""
+        if self._player is None:
+            return state if game is not None else state_with_last_game(self._timeline, table_id, seq, state)
         if game is not None:
-            return self.state(table_id, seq, state, game)
-        if self._player is not None:
-            state = seen_state_with_last_game(self._visibility, self._player, table_id, seq)
-        else:
-            state = state_with_last_game(self._timeline, table_id, seq, state)
-        return self._timeline.numbers.state(state)
+            return seen_state(self._visibility, self._player, table_id, seq, game)
+        return seen_state_with_last_game(self._visibility, self._player, table_id, seq)
 
     def _seen(self, event: Event) -> Event | None:
         if self._player is None:

@@ -9,7 +9,7 @@ import base64
 import gzip
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from html import escape
 from itertools import islice
@@ -17,7 +17,10 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
+from kiebitz.cli.render.svg import draw_made, drawing_key
+from kiebitz.cli.render.svg.svg_canvas import SHAPES, Drawing, Shape
 from kiebitz.cli.render.svg.theme import page_style
+from kiebitz.cli.render.views import view_of
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import (
@@ -30,13 +33,14 @@ from kiebitz.cli.web.lists import (
     stream_list,
 )
 from kiebitz.cli.web.page import joined_script, page_files
-from kiebitz.cli.web.reader import Reader, RenderedTable, View, render_table
+from kiebitz.cli.web.reader import Reader, View, render_table
 from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.cli.web.sequence import dropped_messages
 from kiebitz.cli.web.timeline_overview import timeline_overview
-from kiebitz.dissectors.game.state import apply
+from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import PUBLIC, TableInfo
 from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.storage.read.seek import seen_steps
 from kiebitz.storage.session.message_detail import (
     BroadcastCopy,
     ChangeDetail,
@@ -60,6 +64,9 @@ MAX_PLAYERS = 8
 
 _BATCH = 1000
 
+_REPORTED_STEPS = 50
+"""Number of steps between two reports of progress."""
+
 _STYLES = '<link rel="stylesheet" href="style.css">', '<link rel="stylesheet" href="theme.css">'
 _SCRIPT = '<script type="module" src="app.js"></script>'
 _HEAD = "<head>"
@@ -75,6 +82,10 @@ class _Picture(msgspec.Struct):
     wide: list[float]
     tall: list[float]
     closing: str | None
+
+
+_Places = tuple[list[float], list[float]]
+"""`wide` and `tall` of a picture."""
 
 
 class _Full(msgspec.Struct, rename={"diagnostics": "flaws"}):
@@ -141,8 +152,8 @@ def write_html(
 ) -> None:
     """Write a session as a page, in full or as one player's view.
 
-    `on_progress` receives the number of events and messages written in all views, and their total. Raises
-    StorageError, sqlite3.Error.
+    `on_progress` receives the number of steps done, and their total: each message is listed, some are written
+    in full, and each event is listed and drawn in each view. Raises StorageError, sqlite3.Error.
     """
     page = _PageBuilder(reader, player, on_progress).page()
     data = base64.b64encode(gzip.compress(msgspec.json.encode(page), 9, mtime=0)).decode()
@@ -160,6 +171,8 @@ class _PageBuilder:
         self._abouts: dict[GrammarDescription, int] = {}
         self._words: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
+        self._drawn: dict[bytes, tuple[_Places, tuple[str, ...]]] = {}
+        """Drawings by what is drawn: different players, and different rounds, often see the same."""
         self._done = 0
         self._left_out: list[str] = []
         self._tables = reader.tables(player)
@@ -169,10 +182,14 @@ class _PageBuilder:
         """Return the data."""
         reader, player = self._reader, self._player
         views = self._players()
+        streams = stream_list(reader, player).streams
+        known = streams if player != PUBLIC else stream_list(reader, None).streams
+        listed = min(sum(stream.messages for stream in known), MAX_MESSAGES)
+        events = sum(self._last[table.id] - reader.timeline.first_seq(table.id) for table in self._tables)
+        # Each event is listed and drawn.
+        self._in_all = listed + min(listed, MAX_DETAILED_MESSAGES) + len(views) * 2 * events
         messages = list(self._messages())
-        self._in_all = min(len(messages), MAX_DETAILED_MESSAGES) + len(views) * sum(
-            self._last[table.id] - reader.timeline.first_seq(table.id) for table in self._tables
-        )
+        self._done = listed
         shown = {name or "": self._view(name) for name in views}
         return _Page(
             kiebitz_version(),
@@ -193,7 +210,7 @@ class _PageBuilder:
             list(self._words),
             list(self._diagnostics()),
             list(dropped_messages(reader, None, View(player))),
-            stream_list(reader, player).streams,
+            streams,
             "; ".join(self._left_out) or None,
         )
 
@@ -238,40 +255,65 @@ class _PageBuilder:
         seen = seen_events(reader, table, View(player), first, last + 1)
         events = event_records(reader, seen, player)
         whole = timeline_overview(reader, table, player)
-        return _Table(_cut_timeline(whole, last), events, list(self._pictures(table, player, first, last)))
+        self._count(last - first)
+        pictures = list(self._pictures(table, player, first, {event.seq: event.sentence for event in events}))
+        return _Table(_cut_timeline(whole, last), events, pictures)
 
-    def _pictures(self, table: TableInfo, player: str | None, first: int, last: int) -> Iterator[_Picture]:
+    def _pictures(
+        self, table: TableInfo, player: str | None, first: int, sentences: Mapping[int, str]
+    ) -> Iterator[_Picture]:
+        """Yield the pictures after the events that a player sees, whose sentences are given by number."""
         reader = self._reader
-        state = reader.timeline.state_at(table.id, first)
-        yield self._picture(render_table(reader, table, first, player, state))
+        rendered = render_table(reader, table, first, player)
+        wide, tall = self._places(rendered.drawings)
+        yield project(_Picture, rendered.picture, wide=wide, tall=tall)
         spectator_view = reader.spectator_view(player)
         recent = deque(reader.timeline.recent(table.id, first, RECENT), RECENT)
-        for event in reader.timeline.events_between(table.id, first, last):
-            apply(state, event.changes)
+        for event, seen, state in seen_steps(
+            reader.visibility, player, table.id, first, self._last[table.id]
+        ):
             recent.append(event)
             self._count()
-            if spectator_view.may_see(event):
-                yield self._picture(render_table(reader, table, event.seq, player, state, [*recent]))
+            if seen is not None:
+                events = [*recent]
+                places, words = self._drawing(table, spectator_view.scene_of(table.id, state, events))
+                title, closing = spectator_view.title(table.id, events), spectator_view.closing(events)
+                yield _Picture(event.seq, title, sentences[event.seq], words, *places, closing)
 
-    def _count(self) -> None:
-        self._done += 1
-        self._on_progress(self._done, self._in_all)
+    def _drawing(self, table: TableInfo, scene: Scene) -> tuple[_Places, tuple[str, ...]]:
+        """Return the positions of a drawing's pieces in each shape, and its words."""
+        view = view_of(table.protocol, scene)
+        key = drawing_key(view)
+        found = self._drawn.get(key) if key is not None else None
+        if found is None:
+            drawings = draw_made(table.protocol, scene, view, SHAPES)
+            found = self._places(drawings), drawings["wide"].words
+            if key is not None:
+                self._drawn[key] = found
+        return found
 
-    def _picture(self, drawn: RenderedTable) -> _Picture:
-        picture = drawn.picture
-        pieces: dict[str, list[float]] = {}
-        for shape, drawing in drawn.drawings.items():
+    def _count(self, steps: int = 1) -> None:
+        self._done += steps
+        if steps != 1 or not self._done % _REPORTED_STEPS:
+            self._on_progress(self._done, self._in_all)
+
+    def _places(self, drawings: Mapping[Shape, Drawing]) -> _Places:
+        places: list[list[float]] = []
+        for shape in SHAPES:
+            drawing = drawings[shape]
             self._sizes[shape] = (drawing.width, drawing.height)
             flat: list[float] = []
-            pieces[shape] = flat
-            for name, x, y in map(msgspec.structs.astuple, drawing.pieces):
-                flat += (_index_of(drawing.fragments[name], self._fragments), x, y)
-        return project(_Picture, picture, **pieces)
+            for piece in drawing.pieces:
+                flat += (_index_of(drawing.fragments[piece.name], self._fragments), piece.x, piece.y)
+            places.append(flat)
+        wide, tall = places
+        return wide, tall
 
     def _messages(self) -> Iterator[records.Message]:
         found = islice(seen_messages(self._reader, None, View(self._player), 0, None), MAX_MESSAGES)
         while some := list(islice(found, _BATCH)):
             yield from message_records(self._reader, self._player, some)
+            self._count(len(some))
 
     def _in_full(self, messages: list[records.Message]) -> Iterator[tuple[str, _Full]]:
         if len(messages) > MAX_DETAILED_MESSAGES:
@@ -283,6 +325,7 @@ class _PageBuilder:
             found = self._reader.in_full.message(message.id, self._player)
             if found is not None:
                 yield str(message.number), self._packed(found)
+        self._count(self._in_all - self._done)
 
     def _packed(self, found: MessageDetail) -> _Full:
         pieces: list[tuple[Any, ...]] = []

@@ -11,18 +11,18 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
+from kiebitz.cli.render.svg.svg_canvas import SHAPES, Drawing, Shape
 from kiebitz.cli.spectator.view import RECENT, SpectatorView
 from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import PUBLIC, Event, TableInfo
+from kiebitz.dissectors.model import PUBLIC, TableInfo
 from kiebitz.dissectors.registry import Copies, using_copies
 from kiebitz.services.damage import damaged_database
 from kiebitz.storage.database.opening import open_existing
@@ -121,7 +121,7 @@ class Reader:
         self.served = served
         self._before: Inheritance | None = None
         self.drawn: OrderedDict[tuple[int, int, str | None], RenderedTable] = OrderedDict()
-        """The latest pictures by table, event and player; see `picture_cache.drawn_at`."""
+        """The latest pictures by table, event and player; see `cached_table`."""
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:
@@ -319,23 +319,13 @@ def cached_table(reader: Reader, table: TableInfo, seq: int, player: str | None)
     return drawn
 
 
-def render_table(
-    reader: Reader,
-    table: TableInfo,
-    seq: int,
-    player: str | None,
-    state: State | None = None,
-    events: Sequence[Event] | None = None,
-) -> RenderedTable:
-    """Draw a table after event `seq`; its full state then and the recent events are read unless given."""
+def render_table(reader: Reader, table: TableInfo, seq: int, player: str | None) -> RenderedTable:
+    """Draw a table after event `seq`."""
     spectator_view = reader.spectator_view(player)
-    if events is None:
-        events = reader.timeline.recent(table.id, seq, RECENT)
-    if state is None:
-        # A player's view computes its own state.
-        state = reader.timeline.state_at(table.id, seq) if player is None else {}
-    shapes: tuple[Shape, ...] = ("wide", "tall")
-    drawings = spectator_view.drawings(table.id, state, events, shapes)
+    events = reader.timeline.recent(table.id, seq, RECENT)
+    # A player's view computes its own state.
+    state = reader.timeline.state_at(table.id, seq) if player is None else {}
+    drawings = spectator_view.drawings(table.id, state, events, SHAPES)
     wide, tall = (
         records.Places(drawing.width, drawing.height, drawing.pieces) for drawing in drawings.values()
     )

@@ -56,7 +56,9 @@ def valid_items(value: object, kind: Any, key: Any = str) -> dict[str, Any]:
 def valid_events(events: Sequence[Event], types: Mapping[str, Types]) -> list[Event]:
     """Return the events whose data has the types of their kind; kinds without types are not checked."""
     return [
-        event for event in events if len(valid(event.data, must := types.get(event.kind, {}))) == len(must)
+        event
+        for event in events
+        if (must := types.get(event.kind)) is None or len(valid(event.data, must)) == len(must)
     ]
 
 

@@ -194,6 +194,42 @@ def seen_state_with_last_game(visibility: Visibility, player: str, table_id: int
     return _with_game(state, game[0], part, state.get("games"))
 
 
+def seen_steps(
+    visibility: Visibility, player: str | None, table_id: int, first: int, last: int
+) -> Iterator[tuple[Event, Event | None, State]]:
+    """Yield a table's events after `first`, each as a player sees it (None: hidden), and the state after it.
+
+    The state is that of `state_with_last_game`, or what the player sees of it, and valid until the next step.
+    """
+    timeline = visibility.timeline
+    state = (
+        timeline.state_at(table_id, first) if player is None else visibility.state(player, table_id, first)
+    )
+    ended = _ended_game(timeline, table_id, first, {})
+    game, part = None if ended is None else ended[0], None
+    if ended is not None and player is None:
+        part = _last_part(timeline, table_id, *ended)
+    elif ended is not None and player is not None:
+        part = _last_part_seen(visibility, player, table_id, *ended)
+    is_over = ended is not None
+    for event in timeline.events_between(table_id, first, last):
+        seen = event if player is None else visibility.seen(event, player)
+        changes = event.changes if player is None else visibility.changes(event, player) if seen else ()
+        if event.game_id is not None:
+            game, is_over = event.game_id, False
+        removed = ["games", str(game)]
+        if game is not None and any(value is None and path == removed for path, value in event.changes):
+            part, is_over = _apply_to_game(state, changes, game), True
+        else:
+            apply(state, changes)
+        if player is not None and seen is not None:
+            apply(state, visibility.revealed(event, player))
+        if is_over and game is not None and not state.get("games"):
+            yield event, seen, _with_game(state, game, part)
+        else:
+            yield event, seen, state
+
+
 def _last_part_seen(visibility: Visibility, player: str, table_id: int, game: int, left: int) -> Any:
     (event,) = visibility.timeline.events_between(table_id, left - 1, left)
     changes = visibility.changes(event, player) if visibility.seen(event, player) is not None else ()

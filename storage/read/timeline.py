@@ -24,6 +24,10 @@ _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
 
 
+_MAX_STEPS = 100
+"""Events up to which `passing_state` continues a state rather than read it anew."""
+
+
 class CountedSession(SessionRow, frozen=True, kw_only=True):
     """A session with the numbers of its streams, messages, games and errors."""
 
@@ -52,6 +56,8 @@ class Timeline:
         self.session = session
         self._tables: dict[int, TableInfo] = {}
         self._streams: dict[int, Stream] = {}
+        self._passing: tuple[int, int, State] = (0, 0, {})
+        """A table's state after an event; see `passing_state`."""
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -225,6 +231,17 @@ class Timeline:
         )
         for (step,) in changes:
             apply(state, msgspec.json.decode(step))
+        return state
+
+    def passing_state(self, table_id: int, seq: int) -> State:
+        """Return such a state, valid until the next call: cheap for going through a table."""
+        table, reached, state = self._passing
+        if table == table_id and reached <= seq <= reached + _MAX_STEPS:
+            for step in self.events_between(table, reached, seq):
+                apply(state, step.changes)
+        else:
+            state = self.state_at(table_id, seq)
+        self._passing = table_id, seq, state
         return state
 
     def last_event(self) -> int:

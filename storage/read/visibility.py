@@ -37,6 +37,10 @@ _MAX_COPY_DELAY_NS = 3_000_000_000
 """Age (ns) beyond which no further message is expected to report an event to a player."""
 
 
+_MAX_KEPT = 20_000
+"""Maximum number of events as seen that are kept."""
+
+
 class Inheritance(msgspec.Struct, frozen=True):
     """What is known of the players at the end of a database that another one continues.
 
@@ -64,6 +68,8 @@ class Visibility:
         self._upto = -1
         self._views: dict[tuple[str, int], PlayerState] = {}
         self._reports = EventReports(timeline)
+        self._seen: dict[tuple[str, int], Event | None] = {}
+        """Events as players see them, of a session that has ended: before, further copies may arrive."""
         self._own = self._before.dissections
         self._current: set[tuple[str, int]] = set()
         """Keys of the dissections in `_own` that include everything recorded up to the event `_upto`."""
@@ -88,6 +94,7 @@ class Visibility:
         """Use `timeline`, the session in its present state, from now on."""
         self.timeline = self._identities.timeline = timeline
         self._reports.update_timeline(timeline)
+        self._seen.clear()
         self._upto = -1
 
     def players(self) -> list[Player]:
@@ -149,6 +156,17 @@ class Visibility:
 
         Raises StorageError if its protocol is not installed.
         """
+        key = player, event.id
+        if key in self._seen:
+            return self._seen[key]
+        seen = self._seen_now(event, player)
+        if self.timeline.session.ended_ns is not None:
+            if len(self._seen) >= _MAX_KEPT:
+                self._seen.clear()
+            self._seen[key] = seen
+        return seen
+
+    def _seen_now(self, event: Event, player: str) -> Event | None:
         dissector = self._dissector(event, player)
         if event.id > self._upto:
             self._upto = -1
@@ -271,7 +289,7 @@ class Visibility:
         names, found = self._names(event, player), self.player(player)
         dissector = dissector_of(self.timeline.table(event.table_id).protocol)
         if player == PUBLIC and dissector is not None:
-            public = self._public(dissector, event)
+            public = self.seen(event, PUBLIC)
             return [] if public is None else visible_changes(dissector, public.changes, ())
         if found is not None and dissector is not None:
             if dissector.identity.sees_own_dissection:
@@ -290,7 +308,7 @@ class Visibility:
         # Compute the whole state only if needed.
         if dissector is None or kind is None or not kind.reveals:
             return []
-        whole = self.timeline.state_at(event.table_id, event.seq)
+        whole = self.timeline.passing_state(event.table_id, event.seq)
         return revealed_changes(dissector, event, whole, self._names(event, player))
 
     def _names(self, event: Event, player: str) -> Collection[str]:

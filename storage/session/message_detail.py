@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import unreadable
@@ -36,9 +35,6 @@ _MAX_CARRIED = 4 * FRAME_LIMIT
 
 MAX_COPIES = 50
 """Maximum number of a message's copies to list."""
-
-_MAX_STEPS = 100
-"""Events up to which a state is continued rather than read anew."""
 
 
 class GrammarDescription(msgspec.Struct, frozen=True):
@@ -135,8 +131,6 @@ class MessageDetails:
         self.timeline = timeline
         self._visibility = visibility or Visibility(timeline)
         self._player = name_of_stream(timeline)
-        self._reached: tuple[int, int, State] = (0, 0, {})
-        """A table's state after an event, as the next message usually follows shortly after."""
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageDetail | None:
         """Return a message by its id; None if the session has no such message.
@@ -250,14 +244,7 @@ class MessageDetails:
         if not changes:
             return
         if as_player is None:
-            table, seq, state = self._reached
-            if table == event.table_id and seq < event.seq <= seq + _MAX_STEPS:
-                for step in self.timeline.events_between(table, seq, event.seq - 1):
-                    apply(state, step.changes)
-            else:
-                state = self.timeline.state_at(event.table_id, event.seq - 1)
-            self._reached = event.table_id, event.seq - 1, state
-            before = state
+            before = self.timeline.passing_state(event.table_id, event.seq - 1)
         else:
             before = self._visibility.shared_state(as_player, event.table_id, event.seq - 1)
         for path, value in changes:

@@ -10,9 +10,12 @@ from cleanup import kept_until_end
 from command import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
+from imported_databases import database_of
+from strength import GAMES, times
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.game.state import State, apply
+from kiebitz.dissectors.model import PUBLIC
 from kiebitz.storage.read.seek import (
     END,
     Position,
@@ -23,9 +26,13 @@ from kiebitz.storage.read.seek import (
     game_at,
     last_event,
     parse_position,
+    seen_state_with_last_game,
+    seen_steps,
+    state_with_last_game,
     tables_at,
 )
 from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.read.visibility import Visibility
 
 CAPTURES = ROOT / "captures"
 
@@ -148,3 +155,22 @@ def test_unwanted_events_change_the_state_all_the_same(tiny: Timeline) -> None:
     for event, next_ns, step in zip(events, times, steps, strict=True):
         assert (step.event.id, step.next_ns) == (event.id, next_ns)
         assert step.state == tiny.state_at(event.table_id, event.seq)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_step_by_step_a_viewer_sees_the_states_that_single_queries_find(game: str) -> None:
+    with kept_until_end():
+        timeline = open_session(database_of(GAMES[game]))
+    visibility, alone = Visibility(timeline), Visibility(timeline)
+    for viewer in (None, PUBLIC, *visibility.labels()[: times(8, 1)]):
+        for table in timeline.tables():
+            first, last = timeline.first_seq(table.id), min(timeline.last_seq(table.id), 150)
+            for start in {first, (first + last) // 2}:
+                for event, seen, state in seen_steps(visibility, viewer, table.id, start, last):
+                    if viewer is None:
+                        whole = timeline.state_at(table.id, event.seq)
+                        expected = state_with_last_game(timeline, table.id, event.seq, whole)
+                    else:
+                        expected = seen_state_with_last_game(alone, viewer, table.id, event.seq)
+                    assert (event.seq, state) == (event.seq, expected)
+                    assert (seen is None) == (viewer is not None and alone.seen(event, viewer) is None)

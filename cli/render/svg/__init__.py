@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape, Sheet
 from kiebitz.cli.render.views import is_hex_board, view_of
 from kiebitz.dissectors.game.view import Scene, View
@@ -15,9 +17,23 @@ def draw(protocol: str, scene: Scene, shape: Shape) -> Drawing:
 
 
 def draw_shapes(protocol: str, scene: Scene, shapes: Sequence[Shape]) -> dict[Shape, Drawing]:
-    """Return the drawings of a table in several shapes; its view, which takes longest, is made once."""
-    view = view_of(protocol, scene)
+    """Return the drawings of a table in several shapes; its view is made once."""
+    return draw_made(protocol, scene, view_of(protocol, scene), shapes)
+
+
+def draw_made(
+    protocol: str, scene: Scene, view: View | None, shapes: Sequence[Shape]
+) -> dict[Shape, Drawing]:
+    """Return the same for a view that has been made."""
     return {shape: _drawn(protocol, scene, view, Sheet(shape)) for shape in shapes}
+
+
+def drawing_key(view: View | None) -> bytes | None:
+    """Return a key that views with equal drawings share; None if more than the view is drawn."""
+    if view is None or is_hex_board(view):
+        return None
+    # The names determine colours in a terminal only.
+    return msgspec.msgpack.encode(msgspec.structs.replace(view, names=()))
 
 
 def _drawn(protocol: str, scene: Scene, view: View | None, sheet: Sheet) -> Drawing:

@@ -16,7 +16,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 from xml.etree import ElementTree
 
 import msgspec
@@ -126,6 +126,7 @@ def die(parent: Element, at: Point, face: int | str, size: float, ground: str = 
 Shape = Literal["wide", "tall"]
 """Format of a sheet: for a projector or a slide, or for a phone held upright."""
 
+SHAPES: tuple[Shape, ...] = get_args(Shape)
 SIZES: dict[Shape, tuple[int, int]] = {"wide": (1600, 800), "tall": (700, 1100)}
 """Width and height of a sheet. A unit is the same in both: on a screen 1024 pixels wide, or a phone 390
 pixels wide, letters of 24 units can be read from the seats of a room.
