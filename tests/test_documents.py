@@ -201,5 +201,5 @@ def test_the_keys_of_the_page_are_listed() -> None:
         for row in re.findall(r"^\| (.*?) \|", table, re.MULTILINE)
         for word in re.split(r",| to ", row)
     }
-    wanted = {shown.get(key, key) for key in bound if not key.startswith("Shift+")} | {"Space", "8"}
+    wanted = {shown.get(key, key) for key in bound if not key.startswith("Shift+")} | {"Space", "9"}
     assert listed - {"key", "---"} == wanted - {"e", "d", "r", "g"}

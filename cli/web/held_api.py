@@ -1,4 +1,4 @@
-"""The API for held messages.
+"""The API for held messages, and the checks of requests that change something.
 
 These requests change something, all others only read. So another site must not be able to make a browser
 send them. They need a header of our own and a JSON body, which browsers send cross-site only after a
@@ -8,6 +8,7 @@ preflight, and this server allows none. `access` checks the origin before.
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated, TypeVar
 
 import msgspec
 from starlette.datastructures import Headers
@@ -16,11 +17,12 @@ from starlette.requests import Request
 from kiebitz.cli.held_fields import answers, assigned, misfits, patience, receiver, sender, slots
 from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
-from kiebitz.cli.web.request_params import BadRequestError, ForbiddenError
+from kiebitz.cli.web.request_params import MAX_DIGITS, BadRequestError, ForbiddenError
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.services.alteration.control_client import ControlClient, HeldSnapshot
 from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
+from kiebitz.storage.session.marks import Kind
 from kiebitz.storage.session.session import project
 
 HEADER = "kiebitz-hands"
@@ -49,6 +51,17 @@ class SlowRequestError(KiebitzError):
     """A request whose body was not complete in time."""
 
 
+class MarkDeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mark to set on a message or an event; a note of null removes it."""
+
+    kind: Kind
+    number: Annotated[int, msgspec.Meta(ge=1, lt=10**MAX_DIGITS)]
+    note: str | None
+
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+
 class Deed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An action on a held message; `values` by field for a change, `text` for an answer."""
 
@@ -65,12 +78,12 @@ def held_record(held: HeldSnapshot | None, may_act: bool) -> records.Held:
     return records.Held(True, may_act, [_message(held, message) for message in held.messages], held.more)
 
 
-def check_may_act(headers: Headers, grant: Grant, is_read_only: bool) -> None:
-    """Raise ForbiddenError if a request may not act on held messages."""
+def check_may_act(headers: Headers, grant: Grant, is_read_only: bool, what: str) -> None:
+    """Raise ForbiddenError if a request may not do `what` (a verb with its object)."""
     if grant.owner is not None:
-        raise ForbiddenError("a player's link cannot act on held messages")
+        raise ForbiddenError(f"a player's link cannot {what}")
     if grant.is_late:
-        raise ForbiddenError("a spectator cannot act on held messages: open the full link")
+        raise ForbiddenError(f"a spectator cannot {what}: open the full link")
     if is_read_only:
         raise ForbiddenError("this server is read-only: it was started with --read-only")
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -80,8 +93,8 @@ def check_may_act(headers: Headers, grant: Grant, is_read_only: bool) -> None:
         )
 
 
-async def decode_deed(request: Request) -> Deed:
-    """Decode a request's body. Raises BadRequestError, SlowRequestError, RequestTooLargeError."""
+async def decode_body(request: Request, kind: type[Body]) -> Body:
+    """Decode a request's body as a record. Raises BadRequestError, SlowRequestError, RequestTooLargeError."""
     body = bytearray()
     try:
         async with asyncio.timeout(_BODY_TIMEOUT_S):
@@ -92,7 +105,7 @@ async def decode_deed(request: Request) -> Deed:
     except TimeoutError:
         raise SlowRequestError(f"the request was not complete after {_BODY_TIMEOUT_S:g} s") from None
     try:
-        return msgspec.json.decode(body, type=Deed)
+        return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadRequestError(f"the body is not a valid action: {error}") from error
 

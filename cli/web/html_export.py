@@ -41,6 +41,7 @@ from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import PUBLIC, TableInfo
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.read.seek import seen_steps
+from kiebitz.storage.session.marks import Mark, marks
 from kiebitz.storage.session.message_detail import (
     BroadcastCopy,
     ChangeDetail,
@@ -144,6 +145,7 @@ class _Page(msgspec.Struct):
     diagnostics: list[records.Diagnostic]
     dropped: list[records.DroppedMessage]
     streams: list[Stream]
+    marks: list[Mark]
     left_out: str | None
 
 
@@ -211,6 +213,7 @@ class _PageBuilder:
             list(self._diagnostics()),
             list(dropped_messages(reader, None, View(player))),
             streams,
+            marks(reader.timeline) if player is None else [],
             "; ".join(self._left_out) or None,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.web import records
-from kiebitz.cli.web.held_api import HEADER, Deed
+from kiebitz.cli.web.held_api import HEADER, Deed, MarkDeed
 from kiebitz.cli.web.request_params import CHOICES, Parameter
 from kiebitz.cli.web.routes import ENDPOINTS, HELD, HOME, LIVE, SESSIONS
 
@@ -68,13 +68,17 @@ def openapi() -> dict[str, Any]:
         records.Held,
         HELD,
     )
-    types += [Deed, records.Done]
-    paths["/api/held"]["post"] = {
-        "summary": f"act on a held message; requires the header {HEADER}: 1, and no player's key",
-        "parameters": [*map(_parameter, HELD), _HEADER],
-        "requestBody": {"required": True, "content": {"application/json": {"schema": _reference(Deed)}}},
-        "responses": _responses({"application/json": {"schema": _reference(records.Done)}}),
-    }
+    for path, about, body, done in (
+        ("/api/held", "act on a held message", Deed, records.Done),
+        ("/api/marks", "mark a message or an event", MarkDeed, records.Marks),
+    ):
+        types += [body, done]
+        paths[path]["post"] = {
+            "summary": f"{about}; requires the header {HEADER}: 1, and no player's key",
+            "parameters": [*map(_parameter, HELD), _HEADER],
+            "requestBody": {"required": True, "content": {"application/json": {"schema": _reference(body)}}},
+            "responses": _responses({"application/json": {"schema": _reference(done)}}),
+        }
     enter("/api/openapi.json", "this document", "application/json", ())
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     for schema in components.values():
@@ -85,7 +89,7 @@ def openapi() -> dict[str, Any]:
         "info": {
             "title": "Kiebitz",
             "version": API_VERSION,
-            "description": "The API of kiebitz serve. All requests except POST /api/held are read-only.",
+            "description": "The API of kiebitz serve. All requests but POST are read-only.",
         },
         "paths": paths,
         "components": {"schemas": components},

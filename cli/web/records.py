@@ -11,6 +11,7 @@ import msgspec
 
 from kiebitz.cli.render.svg.svg_canvas import Placed
 from kiebitz.dissectors.model import Action, Direction, Severity
+from kiebitz.storage.session.marks import Mark
 from kiebitz.storage.session.session import Diagnostic as DiagnosticRecord
 from kiebitz.storage.session.session import Event, Stream
 from kiebitz.storage.session.session import Message as MessageRecord
@@ -286,6 +287,27 @@ class Streams(Answer, frozen=True):
     """The streams of a session."""
 
     streams: list[Stream]
+
+
+class Marks(Answer, frozen=True):
+    """The marks of a session, by time; none in a player's view."""
+
+    marks: list[Mark]
+
+
+class StatisticTable(Answer, frozen=True):
+    """A statistic as a table with numbers and words; `says` is its result in a sentence, if it has one."""
+
+    title: str
+    says: str
+    columns: list[str]
+    rows: list[list[int | float | str]]
+
+
+class Statistics(Answer, frozen=True):
+    """The statistics of a table, limited to the events that pass a filter; none in a player's view."""
+
+    statistics: list[StatisticTable]
 
 
 class Completion(Answer, frozen=True, rename={"start": "from"}):

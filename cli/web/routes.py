@@ -30,6 +30,7 @@ from kiebitz.cli.web.lists import (
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, cached_table
 from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, ForbiddenError, Parameter, RowRange
 from kiebitz.cli.web.sequence import sequence
+from kiebitz.cli.web.statistics import table_statistics
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
@@ -38,6 +39,7 @@ from kiebitz.services.sessions import given_name
 from kiebitz.storage.read.conditions import complete_filter
 from kiebitz.storage.read.event_text import game_title, iso_time
 from kiebitz.storage.read.seen_rows import NO_SUCH_MESSAGE
+from kiebitz.storage.session.marks import marks
 from kiebitz.storage.session.message_detail import MessageDetail
 
 _MAX_COMPLETIONS = 200
@@ -233,6 +235,19 @@ def _matches(reader: Reader, request: ApiRequest) -> records.Matches:
     return count_matches(reader, _table(reader, request), request.view())
 
 
+def _marks(reader: Reader, request: ApiRequest) -> records.Marks:
+    # Notes may say what a player does not know.
+    return records.Marks(marks(reader.timeline) if request.player is None else [])
+
+
+def _statistics(reader: Reader, request: ApiRequest) -> records.Statistics:
+    table = _table(reader, request)
+    if request.player is not None:
+        # They count what the player does not know, too.
+        return records.Statistics([])
+    return table_statistics(reader.timeline, table, request.wanted())
+
+
 def _check_filter(reader: Reader, request: ApiRequest) -> records.FilterCheck:
     try:
         request.wanted()
@@ -325,6 +340,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         records.Diagnostics,
         _diagnostics,
         (_TABLE, Parameter("severity", "severity", "minimum severity"), *_ROW_RANGE, _FILTER, _AS),
+        may_take_long=True,
+    ),
+    Endpoint("/api/marks", "the marked messages and events, with their notes", records.Marks, _marks, (_AS,)),
+    Endpoint(
+        "/api/tables/{table}/statistics",
+        "the statistics of a table",
+        records.Statistics,
+        _statistics,
+        (_FILTER, _AS),
         may_take_long=True,
     ),
     Endpoint("/api/streams", "the connections", records.Streams, _streams, (_AS,)),

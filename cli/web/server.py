@@ -36,12 +36,14 @@ from kiebitz.cli.web.delayed_copy import DelayedCopy
 from kiebitz.cli.web.event_stream import EventStream
 from kiebitz.cli.web.grants import SPECTATOR, Grant
 from kiebitz.cli.web.held_api import (
+    Deed,
     HeldActionError,
+    MarkDeed,
     RequestTooLargeError,
     SlowRequestError,
     act,
     check_may_act,
-    decode_deed,
+    decode_body,
     held_record,
 )
 from kiebitz.cli.web.home import HomePage
@@ -76,6 +78,7 @@ from kiebitz.dissectors.model import PUBLIC
 from kiebitz.dissectors.registry import using_copies
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.standard_streams import warn
+from kiebitz.storage.session.marks import MarkError, marks, set_mark
 
 if TYPE_CHECKING:
     from kiebitz.services.reloading import Dissected
@@ -148,6 +151,7 @@ class Server:
             Route(LIVE_PATH, self._stream_events),
             Route("/api/held", self._list_held, methods=["GET"]),
             Route("/api/held", self._act, methods=["POST"]),
+            Route("/api/marks", self._mark, methods=["POST"]),
             Route("/api/openapi.json", _openapi_document),
             *(Route(address.path, self._answering(address)) for address in ENDPOINTS),
             Route("/theme.css", _theme),
@@ -388,12 +392,24 @@ class Server:
 
     async def _act(self, request: Request) -> Response:
         params = _parse_request(request, _by_name(HELD), {})
-        check_may_act(request.headers, params.grant, self._is_read_only)
+        check_may_act(request.headers, params.grant, self._is_read_only, "act on held messages")
         served = self._served(params)
-        deed = await decode_deed(request)
+        deed = await decode_body(request, Deed)
         with using_copies(served.copies):
             await act(self.event_streams[served.number].held_control, deed)
         return JsonResponse(records.Done(deed.do, deed.number))
+
+    async def _mark(self, request: Request) -> Response:
+        params = _parse_request(request, _by_name(HELD), {})
+        check_may_act(request.headers, params.grant, self._is_read_only, "mark anything")
+        served = self._served(params)
+        deed = await decode_body(request, MarkDeed)
+
+        def mark(reader: Reader) -> records.Marks:
+            set_mark(served.path, reader.timeline, deed.kind, deed.number, deed.note)
+            return records.Marks(marks(reader.timeline))
+
+        return JsonResponse(await self._ask(served, mark))
 
     async def _relay(
         self, served: ServedSession, audience: AsyncGenerator[bytes, None]
@@ -467,6 +483,7 @@ async def _file(request: Request) -> Response:
 _STATUS: dict[type[Exception], int] = {
     SlowRequestError: 408,
     HeldActionError: 409,
+    MarkError: 409,
     RequestTooLargeError: 413,
     **STATUS,
 }

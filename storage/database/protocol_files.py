@@ -87,9 +87,3 @@ def store_losses(connection: sqlite3.Connection, session_id: int, text: str) -> 
     """Write the losses of a session in the current transaction. Raises sqlite3.Error."""
     create_optional_table(connection, _LOSSES)
     connection.execute(f"INSERT OR REPLACE INTO {_LOSSES} VALUES (?,?)", (session_id, text))
-
-
-def delete_losses(connection: sqlite3.Connection, session_id: int) -> None:
-    """Delete the losses of a session, if it has any, in the current transaction. Raises sqlite3.Error."""
-    if _LOSSES in optional_tables(connection):
-        connection.execute(f"DELETE FROM {_LOSSES} WHERE session_id = ?", (session_id,))

@@ -254,6 +254,13 @@ TABLES: Tables = {
 OPTIONAL_TABLES: Tables = {
     "protocol_files": {"name": TEXT, "text": TEXT, "sha256": TEXT, "added_ns": NUMBER},
     "losses": {"session_id": _of("sessions"), "text": TEXT},
+    "marks": {
+        "session_id": _of("sessions"),
+        "kind": Column(str, ("message", "event")),
+        "number": NUMBER,
+        "ts_ns": NUMBER,
+        "note": TEXT,
+    },
 }
 """The tables that only some databases have; they were added without another format."""
 
@@ -270,6 +277,16 @@ _CREATE_OPTIONAL = {
         'CREATE TABLE IF NOT EXISTS "losses" (\n'
         '   "session_id" INTEGER PRIMARY KEY REFERENCES "sessions"("id"),\n'
         '   "text" TEXT\n'
+        ")"
+    ),
+    "marks": (
+        'CREATE TABLE IF NOT EXISTS "marks" (\n'
+        '   "session_id" INTEGER REFERENCES "sessions"("id"),\n'
+        '   "kind" TEXT,\n'
+        '   "number" INTEGER,\n'
+        '   "ts_ns" INTEGER,\n'
+        '   "note" TEXT,\n'
+        '   PRIMARY KEY ("session_id", "kind", "number")\n'
         ")"
     ),
 }

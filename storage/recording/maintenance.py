@@ -6,9 +6,13 @@ import sqlite3
 from collections.abc import Collection
 
 from kiebitz.storage.database.opening import merge_wal
-from kiebitz.storage.database.protocol_files import delete_losses
 from kiebitz.storage.database.recorder_lock import exclusive_connection
-from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError
+from kiebitz.storage.database.schema import (
+    OPTIONAL_TABLES,
+    SESSION_CONDITIONS,
+    StorageError,
+    optional_tables,
+)
 
 
 def update(path: str, number: int, values: dict[str, str | None]) -> None:
@@ -38,7 +42,9 @@ def delete(path: str, numbers: Collection[int]) -> None:
             for number in numbers:
                 for table, condition in SESSION_CONDITIONS.items():
                     connection.execute(f"DELETE FROM {table} WHERE {condition}", (number,))
-                delete_losses(connection, number)
+                for table in optional_tables(connection):
+                    if "session_id" in OPTIONAL_TABLES[table]:
+                        connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (number,))
                 connection.execute("DELETE FROM sessions WHERE id = ?", (number,))
         # Earlier deletions and updates left bytes in the file, too. VACUUM attaches a database of its own.
         before = connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)

@@ -16,7 +16,7 @@ from command import kiebitz
 
 SLIP = r"status of 400"
 """The browser's own message about an answer that rejects a filter."""
-PANES = ("events", "messages", "message", "diagnostics", "streams", "state", "sequence")
+PANES = ("events", "messages", "message", "diagnostics", "streams", "state", "sequence", "statistics")
 
 
 def asked(server: Served, path: str, **query: Any) -> Any:

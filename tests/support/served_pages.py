@@ -350,11 +350,13 @@ def own_address() -> str:
 JSON = {"Content-Type": "application/json", "Kiebitz-Hands": "1"}
 
 
-def post(server: Serving, body: Any, headers: dict[str, str] | None = None, **query: Any) -> Answer:
+def post(
+    server: Serving, body: Any, headers: dict[str, str] | None = None, path: str = "api/held", **query: Any
+) -> Answer:
     connection = http.client.HTTPConnection(server.host, server.port, timeout=QUICK_S)
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     try:
-        connection.request("POST", target("api/held", query), data, JSON if headers is None else headers)
+        connection.request("POST", target(path, query), data, JSON if headers is None else headers)
         response = connection.getresponse()
         return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
     finally:

@@ -20,6 +20,11 @@ export function element(tag, attributes = {}, ...children) {
   return build(document.createElement(tag), attributes, children);
 }
 
+/** Return the mark of a row, if it has one, on a line of its own. */
+export function markSpan(mark) {
+  return mark && element("b", { class: "row-mark" }, mark);
+}
+
 /** Create a button in the form of a link. */
 export function linkButton(words, onclick) {
   return element("button", { type: "button", class: "link", onclick }, words);

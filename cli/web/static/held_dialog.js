@@ -77,7 +77,8 @@ export function answerHeld(held, message, done) {
   });
 }
 
-function openDialog(title, lines, words, send) {
+/** Show a dialog with a form; `send` may throw, and closes it. */
+export function openDialog(title, lines, words, send) {
   const why = element("p", { class: "held-error", role: "alert" });
   const form = byId("held-form");
   write(byId("held-title"), title);
@@ -104,7 +105,7 @@ function openDialog(title, lines, words, send) {
   form.querySelector("input")?.focus();
 }
 
-function closeDialog() {
+export function closeDialog() {
   byId("held-dialog").close();
 }
 

@@ -33,6 +33,7 @@ export function linkSelection(dump, list, pieces) {
     if (row) list.setAttribute("aria-activedescendant", row.id);
     mark(number, true);
     scrollIntoSight(list, row);
+    if (row && !isInSight(row, dump)) row.scrollIntoView({ block: "center" });
   };
   const pointed = (event) => event.target.closest?.("[data-piece]")?.dataset.piece;
   for (const [place, isList] of [
@@ -55,6 +56,13 @@ export function linkSelection(dump, list, pieces) {
   list.addEventListener("focus", () => {
     if (marked < 0) choose(0);
   });
+}
+
+/** Whether a row is visible in its pane and below the bytes, which stay above it in narrow panes. */
+function isInSight(row, dump) {
+  const [box, bytes, pane] = [row, dump, row.closest(".is-scrolled")].map((one) => one.getBoundingClientRect());
+  const top = bytes.left < box.right && bytes.right > box.left ? Math.max(bytes.bottom, pane.top) : pane.top;
+  return box.top >= top && box.bottom <= Math.min(pane.bottom, innerHeight);
 }
 
 /** Scroll an element into view within its container, without scrolling the page. */

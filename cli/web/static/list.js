@@ -85,6 +85,11 @@ export class List {
     this.#show();
   }
 
+  /** Show the contents of all rows again, as something else that they show has changed. */
+  renew() {
+    for (const item of this.#paged.items) this.#rows.get(this.#keyOf(item))?.replaceChildren(...this.#rowOf(item));
+  }
+
   /** Mark the row of the current position. If it has changed, scroll it into view and drop the selection. */
   mark(key) {
     if (key === this.#marked) return;

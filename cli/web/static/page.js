@@ -5,7 +5,7 @@ import { Announcer } from "./announcer.js";
 import { TimelineBar } from "./timeline_bar.js";
 import { Chart } from "./chart.js";
 import { Header } from "./header.js";
-import { copyReference } from "./clipboard.js";
+import { copyReference, openShare } from "./share.js";
 import { byId } from "./elements.js";
 import { FilterLine } from "./filter_line.js";
 import { shorten } from "./format.js";
@@ -15,6 +15,7 @@ import { HeldStrip } from "./held_strip.js";
 import { HeldMessages } from "./held_messages.js";
 import { showHelp } from "./help.js";
 import { keysOf, listenForKeys } from "./keys.js";
+import { openMark } from "./marks.js";
 import { Navigation } from "./navigation.js";
 import { EventsPane } from "./pane_events.js";
 import { DiagnosticsPane } from "./pane_diagnostics.js";
@@ -23,6 +24,7 @@ import { MessagePane } from "./pane_message.js";
 import { MessagesPane } from "./pane_messages.js";
 import { SequencePane } from "./pane_sequence.js";
 import { StatePane } from "./pane_state.js";
+import { StatisticsPane } from "./pane_statistics.js";
 import { StreamsPane } from "./pane_streams.js";
 import { Panes } from "./panes.js";
 import { Pictures } from "./pictures.js";
@@ -66,6 +68,7 @@ export function showPage(source) {
     new StreamsPane(context),
     new StatePane(context),
     new SequencePane(context),
+    new StatisticsPane(context),
     heldPane,
   ]);
   new HeldStrip(context, () => showHeld());
@@ -105,8 +108,8 @@ export function showPage(source) {
     list: (event) => panes.press(event),
     held: showHeld,
     byHand: (deed) => (panes.pane === heldPane ? heldPane.act(deed) : false),
-    copy: () =>
-      copyReference(view, panes.pane.reference, { at: model.timeline === null ? null : model.seq }),
+    mark: () => openMark(context, panes.pane.kind, panes.pane.reference),
+    copy: () => copyReference(context, panes.pane.reference),
     projector: () => view.update({ projector: !view.now.projector }),
     leave: () =>
       view.now.projector || view.now.several ? view.update({ projector: false, several: false }) : false,
@@ -130,7 +133,7 @@ export function showPage(source) {
     "filter-button": acts.filter,
     "home-button": acts.home,
     "tables-button": acts.tables,
-    "copy-button": acts.copy,
+    "copy-button": () => openShare(context, panes.pane.reference),
     "projector-button": acts.projector,
     "help-button": acts.help,
   };

@@ -125,8 +125,3 @@ export class PagedList {
     }
   }
 }
-
-/** Return a response with a page of a list in the form that `PagedList` expects. */
-export function pageOf({ is_first: isFirst, is_last: isLast }, items) {
-  return { items, isFirst, isLast };
-}

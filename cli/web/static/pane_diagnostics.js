@@ -2,29 +2,20 @@
 
 import { element } from "./elements.js";
 import { clientName, formatSeconds, severitySign } from "./format.js";
-import { List } from "./list.js";
-import { PagedList, pageOf } from "./paged_list.js";
 import { ListPane } from "./pane.js";
 
 const SEVERITIES = { error: "errors", warning: "errors and warnings", note: "all, with notes" };
 
-/** Pause between two requests while the session is live. */
-const DIAGNOSTICS_PAUSE_MS = 1000;
 
 /** The list of the table's diagnostics, from a severity on. */
 export class DiagnosticsPane extends ListPane {
   #severity = "note";
   #paged = null;
   #query = null;
-  #refresher;
+  pauseMs = 1000;
 
   constructor(context) {
     super("diagnostics", "Diagnostics", context);
-    this.#refresher = this.refresher({
-      keyOf: () => JSON.stringify([this.#query, this.view.now.data]),
-      ask: () => this.#load(),
-      pauseMs: DIAGNOSTICS_PAUSE_MS,
-    });
   }
 
   draw() {
@@ -32,11 +23,15 @@ export class DiagnosticsPane extends ListPane {
     const query = JSON.stringify([session, table, as, filter, this.#severity]);
     if (query !== this.#query) this.#replace({ table, as, filter, severity: this.#severity });
     this.#query = query;
-    this.#refresher.refresh();
+    super.draw();
     this.#mark();
   }
 
-  async #load() {
+  key() {
+    return JSON.stringify([this.#query, this.view.now.data]);
+  }
+
+  async load() {
     const paged = this.#paged;
     if (!paged.isLoaded) {
       await paged.reload({ after: 0 });
@@ -47,24 +42,17 @@ export class DiagnosticsPane extends ListPane {
   }
 
   #replace({ as, ...query }) {
-    this.#paged = new PagedList({
-      load: async (params) => {
-        const found = await this.source.diagnostics(as, { ...query, ...params });
-        return pageOf(found, found.diagnostics);
-      },
-      keyOf: (diagnostic) => diagnostic.id,
-      changed: () => this.#mark(),
-    });
-    this.list = new List({
-      label: "Diagnostics",
+    this.#paged = this.replaceList({
+      load: (params) => this.source.diagnostics(as, { ...query, ...params }),
       id: "diagnostic",
-      paged: this.#paged,
+      rows: "diagnostics",
       rowOf: diagnosticRow,
       keyOf: (diagnostic) => diagnostic.id,
+      changed: () => this.#mark(),
       nothing: "no diagnostics, or none that match the filter",
       opened: (diagnostic) => this.#open(diagnostic),
     });
-    this.root.replaceChildren(this.#severityChoice(), this.list.root);
+    this.root.prepend(this.#severityChoice());
   }
 
   #severityChoice() {

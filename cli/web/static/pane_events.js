@@ -1,6 +1,6 @@
 // The pane with the events of the table.
 
-import { element } from "./elements.js";
+import { element, markSpan } from "./elements.js";
 import { formatSeconds } from "./format.js";
 import { List } from "./list.js";
 import { ListPane } from "./pane.js";
@@ -27,7 +27,7 @@ export class EventsPane extends ListPane {
       label: "Events",
       id: "event",
       paged: tableEvents.paged,
-      rowOf: eventRow,
+      rowOf: (event) => eventRow(event, this.model.markOf("event", event.number)),
       keyOf: (event) => event.seq,
       nothing: "no events yet, or none that match the filter",
       opened: (event) => this.navigation.moveTo(event.seq),
@@ -37,10 +37,10 @@ export class EventsPane extends ListPane {
   }
 }
 
-function eventRow({ time, sentence, altered, number }) {
+function eventRow({ time, sentence, altered, number }, mark) {
   return [
     element("span", { class: "row-time" }, formatSeconds(time)),
-    element("span", { class: "row-text" }, altered ? `${sentence} · altered[${altered}]` : sentence),
+    element("span", { class: "row-text" }, altered ? `${sentence} · altered[${altered}]` : sentence, markSpan(mark)),
     element("span", { class: "row-id" }, `#${number}`),
   ];
 }

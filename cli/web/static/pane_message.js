@@ -1,9 +1,10 @@
 // The pane with one message in detail: bytes and their meaning, diagnostics, event, changes and copies.
 
 import { byteRows } from "./byte_rows.js";
-import { element, linkButton } from "./elements.js";
+import { element, linkButton, markSpan } from "./elements.js";
 import { clientName, formatCount, shorten, formatValue } from "./format.js";
 import { linkSelection } from "./linked_selection.js";
+import { mayMark, openMark } from "./marks.js";
 import { Pane, scrolledRegion } from "./pane.js";
 
 /** Number of bytes and pieces shown at first. */
@@ -14,44 +15,41 @@ const MOST_OF_STATE = 200;
 const MOST_CHANGES = 40;
 /** Space below an explanation that was scrolled to. */
 const PAST_FAULT_PX = 24;
-const MESSAGE_PAUSE_MS = 200;
 /** Number of messages up to an event that are searched for the one that reports it. */
 const LOOKED_AT = 50;
 
 /** The opened message, or the first that reports the current event. */
 export class MessagePane extends Pane {
   #shownNumber = null;
-  #refresher;
+  pauseMs = 200;
 
   constructor(context) {
     super("message", "Message", scrolledRegion("Message details"), context);
-    this.#refresher = this.refresher({
-      keyOf: () => this.#key(),
-      ask: (key) => this.#load(key),
-      failed: (error) => this.#showNothing(error.message),
-      pauseMs: MESSAGE_PAUSE_MS,
-    });
+  }
+
+  get kind() {
+    return "message";
   }
 
   get reference() {
     return this.#shownNumber;
   }
 
-  draw() {
-    this.#refresher.refresh();
+  failed(error) {
+    this.#showNothing(error.message);
   }
 
-  async #load(key) {
+  async load(key) {
     const number = await this.#find();
     // The viewer may have changed while the message was loaded.
-    if (key !== this.#key()) return;
+    if (key !== this.key()) return;
     const shown = number === null ? null : await this.source.message(this.view.now.as, number);
-    if (key === this.#key()) this.#show(shown);
+    if (key === this.key()) this.#show(shown);
   }
 
-  #key() {
+  key() {
     const { session, table, as, message } = this.view.now;
-    return JSON.stringify([session, table, as, message ?? `at ${this.model.event?.number}`]);
+    return JSON.stringify([session, table, as, message ?? `at ${this.model.event?.number}`, this.view.now.marks]);
   }
 
   async #find() {
@@ -75,6 +73,7 @@ export class MessagePane extends Pane {
     else
       this.root.replaceChildren(
         ...head(shown),
+        this.#mark("message", shown.message.number),
         ...this.#bytes(shown),
         ...this.#event(shown),
         ...this.#copies(shown),
@@ -122,6 +121,14 @@ export class MessagePane extends Pane {
     return [element("div", { class: "message-bytes" }, dump, list), ...rest];
   }
 
+  /** Return the mark of the message or the event, and the button to change it, if the page may. */
+  #mark(kind, number) {
+    const mark = this.model.markOf(kind, number);
+    const words = mark ? "change" : `mark this ${kind}`;
+    const change = mayMark(this) ? linkButton(words, () => openMark(this, kind, number)) : "";
+    return element("p", { class: "mark-line" }, markSpan(mark), " ", change);
+  }
+
   #event({ event, changes }) {
     if (event === null) return [];
     const items = changes.slice(0, MOST_CHANGES).map((change) => element("li", {}, ...changed(change)));
@@ -135,6 +142,7 @@ export class MessagePane extends Pane {
         linkButton(`#${event.number}`, () => this.navigation.moveTo(event.seq)),
         ` ${event.time.toFixed(6)} s: ${event.sentence}`,
       ),
+      this.#mark("event", event.number),
       element("ul", { class: "changes" }, ...items),
     ];
   }

@@ -1,29 +1,24 @@
 // The pane with the messages of the table.
 
-import { element } from "./elements.js";
+import { element, markSpan } from "./elements.js";
 import { clientName, formatSeconds, severitySign } from "./format.js";
-import { List } from "./list.js";
-import { PagedList, pageOf } from "./paged_list.js";
 import { ListPane } from "./pane.js";
 
 /** Number of messages loaded after the opened one. */
 const AFTER_OPENED = 40;
-/** Pause between two requests while the session is live. */
-const MESSAGES_PAUSE_MS = 300;
 
 /** The list of the table's messages around the current event. A subclass may load and show more with them. */
 export class MessagesPane extends ListPane {
   #paged = null;
   #query = null;
-  #refresher;
+  pauseMs = 300;
 
   constructor(context, name = "messages", title = "Messages") {
     super(name, title, context);
-    this.#refresher = this.refresher({
-      keyOf: () => this.#key(),
-      ask: () => this.#load(),
-      pauseMs: MESSAGES_PAUSE_MS,
-    });
+  }
+
+  get kind() {
+    return "message";
   }
 
   get reference() {
@@ -40,38 +35,25 @@ export class MessagesPane extends ListPane {
     const query = JSON.stringify([session, table, as, filter]);
     if (query !== this.#query) this.#replace({ table, as, filter });
     this.#query = query;
-    this.#refresher.refresh();
+    super.draw();
   }
 
   #replace({ table, as, filter }) {
-    this.#paged = new PagedList({
-      load: async (params) => {
-        const found = await this.request(table, as, { filter, ...params });
-        return pageOf(found, found.messages);
-      },
+    this.#paged = this.replaceList({
+      load: (params) => this.request(table, as, { filter, ...params }),
+      id: "message",
+      rows: "messages",
+      rowOf: (message) => messageRow(message, this.model.markOf("message", message.number)),
       keyOf: (message) => message.number,
       changed: () => this.#mark(),
+      nothing: "no messages, or none that match the filter",
+      opened: (message) => this.navigation.open(message.number),
     });
-    this.replaceList(this.#paged);
   }
 
   /** Request messages of a table. */
   request(table, as, params) {
     return this.source.messages(as, { table, ...params });
-  }
-
-  /** Show a new list of these messages. */
-  replaceList(paged) {
-    this.list = new List({
-      label: "Messages",
-      id: "message",
-      paged,
-      rowOf: messageRow,
-      keyOf: (message) => message.number,
-      nothing: "no messages, or none that match the filter",
-      opened: (message) => this.navigation.open(message.number),
-    });
-    this.root.replaceChildren(this.list.root);
   }
 
   /** Prepare what is shown of the loaded messages. */
@@ -88,7 +70,7 @@ export class MessagesPane extends ListPane {
   }
 
   /** Load the messages around the opened one, or around the current event. */
-  async #load() {
+  async load() {
     const paged = this.#paged;
     const { message } = this.view.now;
     const isLoaded = message === null ? this.#isLoaded(paged) : paged.items.some(({ number }) => number === message);
@@ -103,7 +85,7 @@ export class MessagesPane extends ListPane {
     this.#mark();
   }
 
-  #key() {
+  key() {
     const { at, data, message } = this.view.now;
     if (this.model.timeline === null) return null;
     // At the end, messages may arrive without an event.
@@ -124,7 +106,7 @@ export class MessagesPane extends ListPane {
   }
 }
 
-function messageRow(message) {
+function messageRow(message, mark) {
   const { time, direction, name, gloss, words, flaw: severity, altered, number } = message;
   const sign = severitySign(severity);
   const more = [altered && `altered[${altered}]`, gloss, words].filter(Boolean);
@@ -138,6 +120,7 @@ function messageRow(message) {
       sign ? element("span", { class: `sign is-${severity}`, role: "img", "aria-label": severity }, sign) : "",
       element("b", {}, name),
       element("span", { class: "row-more" }, more.map((part) => ` · ${part}`).join("")),
+      markSpan(mark),
     ),
     element("span", { class: "row-id" }, `#${number}`),
   ];

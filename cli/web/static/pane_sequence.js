@@ -31,12 +31,14 @@ export class SequencePane extends MessagesPane {
     return found;
   }
 
-  replaceList(paged) {
+  replaceList(how) {
+    const paged = super.replaceList(how);
     this.#between = { events: new Map(), diagnostics: new Map(), dropped: new Map() };
     this.#lines = { names: [], of: new Map() };
     this.#paged = paged;
     this.#steps = [];
     this.#newList();
+    return paged;
   }
 
   beforeDraw({ items }) {

@@ -4,41 +4,35 @@ import { element } from "./elements.js";
 import { shorten, formatValue } from "./format.js";
 import { Pane, scrolledRegion } from "./pane.js";
 
-/** Pause between two requests while the session is live. */
-const STATE_PAUSE_MS = 200;
 const MOST_LETTERS = 400;
 /** Maximum number of items shown of a list or an object. */
 const MOST_PARTS = 300;
 
 /** The description and the state of the table after the current event; changes are marked. */
 export class StatePane extends Pane {
-  #refresher;
   #before = undefined;
   /** The nodes that the user opened or closed, by path. */
   #open = new Map();
 
+  pauseMs = 200;
+
   constructor(context) {
     super("state", "State", scrolledRegion("State"), context);
-    this.#refresher = this.refresher({
-      keyOf: () => this.#key(),
-      ask: (key) => this.#load(key),
-      pauseMs: STATE_PAUSE_MS,
-    });
   }
 
   draw() {
-    if (this.#key() === null) this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet"));
-    else this.#refresher.refresh();
+    if (this.key() === null) this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet"));
+    else super.draw();
   }
 
-  async #load(key) {
+  async load(key) {
     const [, table, as, at] = JSON.parse(key);
     const { state } = await this.source.state(table, as, at);
     const { words } = await this.pictures.at({ table, as, at });
     this.#show(state, words);
   }
 
-  #key() {
+  key() {
     const { session, table, as } = this.view.now;
     return table === null || this.model.timeline === null
       ? null

@@ -1,76 +1,51 @@
 // The pane with the streams of the session.
 
+import { dataTable } from "./data_table.js";
 import { element, linkButton } from "./elements.js";
-import { formatCount, formatSeconds } from "./format.js";
+import { formatSeconds } from "./format.js";
 import { Pane, scrolledRegion } from "./pane.js";
 
-/** Pause between two requests while the session is live. */
-const STREAMS_PAUSE_MS = 2000;
 /** Maximum number shown: a port scan leaves thousands. */
 const MOST_STREAMS = 1000;
+const COLUMNS = ["stream", "player", "protocol", "messages", "bytes", "opened (s)", "closed (s)", "reason", "client", "server"];
 
 /** The streams of the session. */
 export class StreamsPane extends Pane {
-  #refresher;
+  pauseMs = 2000;
 
   constructor(context) {
     super("streams", "Streams", scrolledRegion("Streams"), context);
-    this.#refresher = this.refresher({
-      keyOf: () => this.#key(),
-      ask: () => this.#load(),
-      pauseMs: STREAMS_PAUSE_MS,
-    });
   }
 
-  draw() {
-    this.#refresher.refresh();
-  }
-
-  #key() {
+  key() {
     const { session, as, data, live } = this.view.now;
     return JSON.stringify([session, as, live ? data : null]);
   }
 
-  async #load() {
+  async load() {
     const { streams } = await this.source.streams(this.view.now.as);
     const rows = streams.slice(0, MOST_STREAMS).map((stream) => this.#row(stream));
-    if (streams.length > MOST_STREAMS)
-      rows.push(element("p", { class: "faint" }, `… and ${streams.length - MOST_STREAMS} more`));
+    const rest = streams.length - MOST_STREAMS;
     this.root.replaceChildren(
-      ...(rows.length ? rows : [element("p", { class: "nothing" }, "no streams yet")]),
+      rows.length ? dataTable("Streams", COLUMNS, rows) : element("p", { class: "nothing" }, "no streams yet"),
+      element("p", { class: "faint" }, rest > 0 ? `… and ${rest} more` : ""),
     );
   }
 
-  #row(stream) {
-    const {
-      number,
-      protocol,
-      transport,
-      client,
-      server,
-      player,
-      opened,
-      closed,
-      close_reason: reason,
+  #row({ number, protocol, transport, client, server, player, opened, closed, close_reason: reason, messages, bytes }) {
+    const link = linkButton(String(number), () => this.filterLine.open(`stream == ${number}`));
+    link.title = `only stream ${number}`;
+    return [
+      this.source.isFile ? number : { value: number, shown: link },
+      player ?? client,
+      protocol ?? "unknown",
       messages,
       bytes,
-    } = stream;
-    const state =
-      closed === null
-        ? `open since ${formatSeconds(opened)} s`
-        : `${formatSeconds(opened)} s to ${formatSeconds(closed)} s${reason ? `, ${reason}` : ""}`;
-    const amount = `${formatCount(messages, "message")}, ${formatCount(bytes, "byte")}`;
-    const only = this.source.isFile
-      ? null
-      : linkButton("only this stream", () => this.filterLine.open(`stream == ${number}`));
-    return element(
-      "article",
-      { class: "stream" },
-      element("h3", {}, `${number} · ${player ?? client}`),
-      element("p", {}, `${player === null ? "" : `${client} → `}${server} over ${transport}`),
-      element("p", {}, `${protocol ?? "unknown protocol"}, ${amount}`),
-      element("p", {}, state),
-      only,
-    );
+      { value: opened, shown: formatSeconds(opened) },
+      closed === null ? "open" : { value: closed, shown: formatSeconds(closed) },
+      reason ?? "",
+      client,
+      `${server} over ${transport}`,
+    ];
   }
 }

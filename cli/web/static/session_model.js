@@ -34,6 +34,8 @@ export class SessionModel extends Part {
   #timelineMs = 0;
   /** @type {TableEvents|null} */
   tableEvents = null;
+  /** The marks of the session, by kind and number. */
+  marks = new Map();
   #eventStream = null;
   /** The message shown because the event stream is lost or refused; null while it is open. */
   #connectionError = null;
@@ -135,6 +137,7 @@ export class SessionModel extends Part {
     this.#eventStream = null;
     this.#loadedView = this.view.now;
     const { table, as } = this.view.now;
+    this.#reportErrors(this.#loadMarks(generation));
     try {
       if (table === null) {
         this.timeline = this.tableEvents = null;
@@ -155,6 +158,28 @@ export class SessionModel extends Part {
     this.view.update({ trouble: "" });
     if (!this.source.isFile && (this.view.now.live || this.session.dissection !== null)) this.#followLive();
     this.view.notifyData();
+  }
+
+  async #loadMarks(generation) {
+    const { marks } = await this.source.marks(this.view.now.as);
+    if (generation === this.#generation) this.#takeMarks(marks);
+  }
+
+  /** Mark a message or an event; a note of null removes its mark. Throws `Refused`. */
+  async mark(kind, number, note) {
+    this.#takeMarks((await this.source.setMark({ kind, number, note })).marks);
+  }
+
+  #takeMarks(marks) {
+    if (!marks.length && !this.marks.size) return;
+    this.marks = new Map(marks.map((mark) => [`${mark.kind} ${mark.number}`, mark]));
+    this.view.update({ marks: this.view.now.marks + 1 });
+  }
+
+  /** Return a row's mark as text; empty without one. */
+  markOf(kind, number) {
+    const mark = this.marks.get(`${kind} ${number}`);
+    return mark === undefined ? "" : `★ ${mark.note}`;
   }
 
   /** Load the events for the current filter. */

@@ -19,6 +19,9 @@
  * @property {(as: string|null, id: number) => Promise<object>} message
  * @property {(as: string|null, params: object) => Promise<object>} diagnostics
  * @property {(as: string|null) => Promise<object>} streams
+ * @property {(as: string|null) => Promise<object>} marks
+ * @property {(mark: object) => Promise<object>} [setMark] server only
+ * @property {(table: number, as: string|null, filter: string) => Promise<object>} statistics
  * @property {() => Promise<object>} held held messages; server only
  * @property {(deed: object) => Promise<object>} act server only
  * @property {(text: string) => Promise<{from: number, words: string[]}>} complete

@@ -70,6 +70,14 @@ export class ApiSource {
     return this.ask("streams", { as });
   }
 
+  marks(as) {
+    return this.ask("marks", { as });
+  }
+
+  statistics(table, as, filter) {
+    return this.ask(`tables/${table}/statistics`, { as, filter });
+  }
+
   matches(table, as, filter) {
     return this.ask(`tables/${table}/matches`, { as, filter });
   }

@@ -147,6 +147,15 @@ export class FileSource {
     return { streams: this.#data.streams.filter(({ number }) => own === null || own.has(number)) };
   }
 
+  async marks(as) {
+    return { marks: as === null && this.#data.player === null ? this.#data.marks : [] };
+  }
+
+  /** Statistics are not included: kiebitz stats shows them. */
+  async statistics() {
+    return { statistics: [] };
+  }
+
   async complete() {
     return { from: 0, words: [] };
   }

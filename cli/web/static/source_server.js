@@ -33,6 +33,11 @@ export class ServerSource extends ApiSource {
     return this.ask("held", {}, { method: "POST", headers: ACTION_HEADERS, body: JSON.stringify(deed) });
   }
 
+  /** Mark a message or an event, and return all marks. */
+  setMark(mark) {
+    return this.ask("marks", {}, { method: "POST", headers: ACTION_HEADERS, body: JSON.stringify(mark) });
+  }
+
   /** Return the URL of the event stream, from now on or after an event. */
   liveAddress(table, as, after) {
     return this.address("live", { table, as, after });

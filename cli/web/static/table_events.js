@@ -1,6 +1,6 @@
 // A table's events in order, limited to what the viewer knows and the filter accepts.
 
-import { PagedList, pageOf } from "./paged_list.js";
+import { PagedList } from "./paged_list.js";
 
 /** Number of events from an end at which more are loaded. */
 const NEAR = 40;
@@ -22,8 +22,8 @@ export class TableEvents {
     this.#filter = filter;
     this.paged = new PagedList({
       load: async (params) => {
-        const found = await source.events(table, as, { ...params, filter });
-        return pageOf(found, found.events);
+        const { is_first: isFirst, is_last: isLast, events } = await source.events(table, as, { ...params, filter });
+        return { items: events, isFirst, isLast };
       },
       keyOf: (event) => event.seq,
       changed,

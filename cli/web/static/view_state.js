@@ -19,6 +19,7 @@
  * @property {string} notice about the last action
  * @property {string} trouble a lasting problem: lost connection, unreadable session
  * @property {number} data incremented when there are new data
+ * @property {number} marks incremented when marks change
  * @property {number} held incremented when held messages change
  */
 
@@ -45,6 +46,7 @@ export const AT_FIRST = Object.freeze({
   trouble: "",
   data: 0,
   held: 0,
+  marks: 0,
 });
 
 /** Holds the state, and notifies listeners of changes, once for all changes made together. */

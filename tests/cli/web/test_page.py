@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from browser import Look, Served, Sight, served
@@ -138,8 +140,8 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
     sight.press("]")
     assert sight.is_seen("#pane-events")
     sight.press("[")
-    assert sight.is_seen("#pane-sequence")
-    sight.until(lambda: sight.text("#said") == "Sequence", "a screen reader is told of it")
+    assert sight.is_seen("#pane-statistics")
+    sight.until(lambda: sight.text("#said") == "Statistics", "a screen reader is told of it")
     # Space plays, also after a click on a tab.
     sight.one("#tab-events").click()
     sight.press("Space")
@@ -162,7 +164,7 @@ def test_keys_open_and_leave(five: Five, look: Look) -> None:
     choice.check()
     sight.press("Escape", "?")
     shown = sight.texts("#help kbd")
-    assert {"Space", "Home", "1…8", "Esc", "?"} <= set(shown)
+    assert {"Space", "Home", "1…9", "Esc", "?"} <= set(shown)
     # While a dialog is open, keys are its own.
     sight.press("ArrowRight", "p")
     sight.press("Escape")
@@ -311,10 +313,31 @@ def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Loo
     assert sight.tell("document.querySelector('.pieces .is-marked')?.dataset.piece") == chosen
     assert sight.one(".pieces").get_attribute("aria-activedescendant") == f"piece-{chosen}"
     assert sight.tell("document.querySelectorAll('.dump .is-marked').length") > 0
+    # A click on a byte shows its field.
+    last = sight.one(".dump-text [data-piece]").last
+    last.click()
+    shown = ".pieces [aria-selected=true]"
+    assert sight.one(shown).get_attribute("data-piece") == last.get_attribute("data-piece")
+    assert sight.tell(f"document.querySelector('{shown}').getBoundingClientRect().bottom < innerHeight")
+    # A mark with a note is on the message and on its line, and leads to it.
+    sight.press("m")
+    sight.page.keyboard.type("carl <b>cheats")
+    sight.press("Enter")
+    sight.until(lambda: "★ carl <b>cheats" in sight.text(".mark-line"), "it is marked")
+    (marked,) = asked(five, "marks", session=session)["marks"]
+    assert (marked["number"], marked["note"]) == (diagnostic["message"], "carl <b>cheats")
     # A line of the list of messages opens one, too.
     sight.pane("messages")
+    line = sight.one(f"#message-{diagnostic['message']}")
+    assert "★ carl <b>cheats" in (line.text_content() or "")
     sight.one("#pane-messages [role=option]").first.click()
     sight.until(lambda: sight.is_seen("#pane-message"), "a click opens it")
+    sight.press("m")
+    sight.one(".mark-list .link").click()
+    sight.until(lambda: f"#{diagnostic['message']} " in sight.text(".message-name"), "the mark leads to it")
+    sight.press("m")
+    sight.one("#held-form").get_by_role("button", name="Remove the mark").click()
+    sight.until(lambda: "★" not in sight.text(".mark-line"), "it is no longer marked")
 
 
 IN_VIEW = """['.dump .is-error', '.pieces .diagnostic.is-error'].map((one) => {
@@ -547,7 +570,14 @@ def test_a_reference_is_copied(five: Five, look: Look) -> None:
     sight.tell("void (navigator.clipboard.writeText = () => Promise.reject(new Error('no')))")
     sight.press("y")
     sight.until(lambda: sight.is_seen("#copy"), "it is shown")
-    assert sight.one("#copy-text").input_value().startswith(f"{reference} http")
+    link, html = (one.input_value() for one in sight.one("#copy textarea").all())
+    assert link.startswith(f"{reference} http")
+    # The picture and the HTML need no server.
+    assert html.startswith('<a href="http')
+    picture = base64.b64decode(html.partition("base64,")[2].partition('"')[0]).decode()
+    assert "<use" not in picture
+    assert picture.count('<g id="fragment-') == sight.tell("document.querySelectorAll('#board use').length")
+    assert ElementTree.fromstring(picture).tag.endswith("svg")
 
 
 # How it looks.
@@ -640,6 +670,37 @@ def test_several_tables_are_seen_side_by_side(look: Look) -> None:
 
 
 # With little or too much data.
+
+
+@pytest.mark.full
+def test_columns_sort_and_hide(five: Five, look: Look) -> None:
+    session = SESSION["schafkopf"]
+    sight = look(five.at(session=session, pane="streams"), bypass_csp=True)
+    bytes_ = ".data tbody td:nth-child(5)"
+    sight.until(lambda: len(sight.texts(bytes_)) == 4, "the streams are listed")
+    for order, is_reversed in (("ascending", False), ("descending", True)):
+        sight.one(".data th button").nth(4).click()
+        found = [int(one) for one in sight.texts(bytes_)]
+        assert found == sorted(found, reverse=is_reversed)
+        assert sight.one(".data th").nth(4).get_attribute("aria-sort") == order
+    sight.one(".columns summary").click()
+    sight.one(".columns").get_by_label("bytes").uncheck()
+    assert "bytes" not in sight.texts(".data th")
+    assert sight.violations() == []
+    sight.page.reload()
+    sight.pane("statistics")
+    sight.until(lambda: sight.is_seen(".data caption"), "they are loaded")
+    titles = sight.texts("#pane-statistics .data caption")
+    found = asked(five, f"tables/{table_of(five, session)['table']}/statistics", session=session)[
+        "statistics"
+    ]
+    assert titles == ["Rounds", *(one["title"] for one in found if one["rows"])]
+    # A round is one click away.
+    sight.press("End")
+    sight.one("#pane-statistics .data .link").first.click()
+    sight.until_at(opening_of(five, session))
+    sight.pane("streams")
+    assert "bytes" not in sight.texts(".data th")
 
 
 @pytest.mark.full
