@@ -24,8 +24,8 @@ from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
 from kiebitz.dissectors.drafting.xml_format import element_of
 from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.protocol_file.codecs import framer_of
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.framers import framer_of
 from kiebitz.dissectors.protocol_file.header import Header
 from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
 from kiebitz.dissectors.websocket.codec import is_message

@@ -31,6 +31,9 @@ class Envelope:
     tail = "line end"
     """Description of the bytes after a message."""
 
+    has_only_blanks = True
+    """True if no other bytes are around a message than blanks."""
+
     is_line = True
     """True if all that a frame lacks without its last bytes is its end."""
 

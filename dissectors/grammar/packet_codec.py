@@ -154,12 +154,13 @@ class PacketCodec(TextCodec):
     names_fields = True
     may_be_cut: Collection[str] = ()
     """Names of packets that may be incomplete at the end of a stream."""
+    lines = LINES
+    """What divides a packet."""
     envelope: PacketEnvelope
 
     def __init__(
         self,
         grammar: Grammar,
-        tokenizer: Splitter = LINES,
         *,
         mark: str = "",
         end: str = "",
@@ -179,7 +180,7 @@ class PacketCodec(TextCodec):
             if name in more_ends
         }
         envelope = PacketEnvelope(end.encode(encoding), ends, line_end)
-        super().__init__(grammar, tokenizer, envelope, codes=sent, encoding=encoding, **more)
+        super().__init__(grammar, self.lines, envelope, codes=sent, encoding=encoding, **more)
         self.mark, self.end = mark, end
         self._forms: dict[Direction, PacketForms] = {}
 

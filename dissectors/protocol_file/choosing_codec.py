@@ -1,4 +1,7 @@
-"""The codec of messages of two kinds: each direction may have its own format, and some have no name."""
+"""Codecs that choose another one for a message, or doubt it.
+
+Each direction may have its own format, some messages have no name, and where they end may be a guess.
+"""
 
 from __future__ import annotations
 
@@ -97,3 +100,54 @@ class ChoosingCodec(CarriedCodec):
         }
         first = next(iter(described.values()))
         return {**first, "runtime": tuple(runtime), "formats": formats}
+
+
+class GuessedCodec(CarriedCodec):
+    """The codec of messages whose end is a guess: what does not fit may be a wrong guess, and is no error."""
+
+    def __init__(self, inner: Codec, kind: str) -> None:
+        self.inner = inner
+        self.wire_fallback = inner.wire_fallback
+        self._kind = kind
+
+    def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        return self._doubted(self.inner.decode(frame, direction))
+
+    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        return self._doubted(self.inner.truncated(frame, direction))
+
+    @staticmethod
+    def _doubted(decoded: Decoded) -> Decoded:
+        if not decoded.violations:
+            return decoded
+        violations = tuple(
+            msgspec.structs.replace(
+                each,
+                severity="warning" if each.severity == "error" else each.severity,
+                text=f"{each.text} (where a message ends is a guess)",
+            )
+            for each in decoded.violations
+        )
+        return msgspec.structs.replace(decoded, violations=violations)
+
+    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return self.inner.encode(name, direction, fields)
+
+    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+        return self.inner.rewrite(frame, direction, fields)
+
+    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
+        return self.inner.anatomy(frame, direction)
+
+    def start_of(self, frame: bytes) -> int:
+        return 0
+
+    def inner_of(self, row: MessageType) -> tuple[Codec, MessageType]:
+        return self.inner, row
+
+    def resembles(self, frame: bytes, direction: Direction) -> bool:
+        return self.inner.resembles(frame, direction)
+
+    def wire_format(self) -> Mapping[str, Any] | None:
+        described = self.inner.wire_format()
+        return described and {**described, "framing": {**described["framing"], "kind": self._kind}}

@@ -1,161 +1,201 @@
-"""Codecs of protocol files by format."""
+"""Codecs and framers of protocol files. A protocol has one format, so only its modules are loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
+from kiebitz.dissectors.game.assembly import python_part
 from kiebitz.dissectors.grammar.codec import Codec
-from kiebitz.dissectors.grammar.dissection_tree import Piece
-from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar, MessageType
-from kiebitz.dissectors.grammar.packet_codec import LINES, PacketCodec
-from kiebitz.dissectors.grammar.text_codec import TextCodec
-from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
-from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.choosing_codec import ChoosingCodec
-from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
+from kiebitz.dissectors.grammar.framing import AnyLineFramer, DatagramFramer, Framer, LineFramer
+from kiebitz.dissectors.grammar.grammar import NAMELESS, Grammar
+from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
 from kiebitz.dissectors.protocol_file.file_codec import MakeCodec
-from kiebitz.dissectors.protocol_file.header_codec import HeaderCodec
-from kiebitz.dissectors.protocol_file.json_codec import FileJsonCodec
-from kiebitz.dissectors.protocol_file.line_fields import (
-    HeadAndLines,
-    LineFieldsCodec,
-    LinesEnvelope,
-    has_line_fields,
-)
-from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
-from kiebitz.dissectors.protocol_file.specification import Framing, Specification
-from kiebitz.dissectors.protocol_file.struct_codec import StructCodec
-from kiebitz.dissectors.protocol_file.xml_codec import xml_codec
-from kiebitz.dissectors.websocket.codec import WebSocketCodec
-from kiebitz.dissectors.websocket.frames import BINARY, TEXT
+from kiebitz.dissectors.protocol_file.specification import Format, Framing, Specification
+
+_AROUND = ("length", "fields", "send", "websocket")
+"""Framings in which a message is whole, as a datagram is."""
 
 
-def _text_codec(specification: Specification, grammar: Grammar) -> TextCodec:
+def codec_of(specification: Specification, grammar: Grammar, package: str = "") -> Codec:
+    """Return the codec of a protocol file; the file of a `package` may name a class for it."""
+    own = python_part(specification.codec, package) if specification.codec is not None else None
+    make: MakeCodec = partial(_codec, own=own)
+    framing = specification.framing
+    if specification.formats or any(message.name == NAMELESS for message in specification.messages):
+        from kiebitz.dissectors.protocol_file.choosing_codec import ChoosingCodec
+
+        make = partial(ChoosingCodec, make=make)
+    has_header = bool(framing.kind in ("length", "fields") or framing.header or framing.before)
+    if framing.kind not in _AROUND and not has_header:
+        return make(specification, grammar)
+    if has_header:
+        from kiebitz.dissectors.protocol_file.header_codec import HeaderCodec
+
+        codec: Codec = HeaderCodec(specification, grammar, make)
+    else:
+        codec = make(msgspec.structs.replace(specification, framing=Framing(kind="datagrams")), grammar)
+    if framing.kind == "websocket":
+        from kiebitz.dissectors.websocket.codec import WebSocketCodec
+        from kiebitz.dissectors.websocket.frames import BINARY, TEXT
+
+        return WebSocketCodec(codec, BINARY if specification.format.kind == "struct" else TEXT)
+    if framing.kind == "send":
+        from kiebitz.dissectors.protocol_file.choosing_codec import GuessedCodec
+
+        return GuessedCodec(codec, framing.kind)
+    return codec
+
+
+def _codec(specification: Specification, grammar: Grammar, own: Any = None) -> Codec:
+    """Return the codec of a format, of the class `own` if there is one."""
+    match specification.format.kind:
+        case "json":
+            from kiebitz.dissectors.protocol_file.json_codec import json_codec
+
+            return json_codec(specification, grammar, own)
+        case "xml":
+            from kiebitz.dissectors.protocol_file.xml_codec import xml_codec
+
+            return xml_codec(specification, grammar, own)
+        case "pairs":
+            from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
+
+            return PairsCodec(specification, grammar)
+        case "struct":
+            from kiebitz.dissectors.protocol_file.struct_codec import StructCodec
+
+            return StructCodec(specification, grammar)
+    from kiebitz.dissectors.protocol_file.text_types import has_line_fields
+
+    has_lines = has_line_fields(specification)
+    if (specification.format.kind, specification.framing.kind) == ("lines", "lines") and not has_lines:
+        return _packet_codec(specification, grammar, own)
+    return _text_codec(specification, grammar, own, has_lines)
+
+
+def _text_codec(specification: Specification, grammar: Grammar, own: Any, has_lines: bool) -> Codec:
+    from kiebitz.dissectors.grammar.text_codec import TextCodec
+    from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
+    from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
+
     of, framing = specification.format, specification.framing
-    has_lines = has_line_fields(specification, of)
     tokenizer: Tokenizer = Splitter(of.delimiter, of.quote)
     if of.pads:
         tokenizer = PaddedQuotes(of.quote, of.pads)
-    elif of.kind == "lines":
-        if framing.kind == "lines" and not has_lines:
-            return _packet_codec(specification, grammar)
-        tokenizer = LINES
     elif of.kind == "words":
         blanks = " \t\r\n" if framing.kind in ("block", "send") and not has_lines else " \t"
         tokenizer = Splitter(" ", of.quote, blanks)
-    envelope = (
-        LinesEnvelope(framing, of)
-        if has_lines
-        else FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
-    )
+    envelope = FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
     codes: dict[tuple[Direction, str], int | str] = {**specification.codes}
     if of.mark:
         sent = {(row.direction, row.name): row.name for row in grammar.rows} | codes
         codes = {key: f"{of.mark}{code}" for key, code in sent.items()}
-    make: type[TextCodec] = TextCodec
+    make: Any = own or TextCodec
     if has_lines and isinstance(tokenizer, Splitter):
-        make, tokenizer = LineFieldsCodec, HeadAndLines(tokenizer)
-    return make(grammar, tokenizer, envelope, encoding=of.encoding, codes=codes, is_nameless=not of.name)
+        from kiebitz.dissectors.protocol_file.line_fields import HeadAndLines, LineFieldsCodec, LinesEnvelope
+
+        make, tokenizer, envelope = LineFieldsCodec, HeadAndLines(tokenizer), LinesEnvelope(framing, of)
+    codec: Codec = make(
+        grammar,
+        tokenizer,
+        envelope,
+        clause=specification.clause,
+        encoding=of.encoding,
+        codes=codes,
+        is_nameless=not of.name,
+    )
+    return codec
 
 
-def _packet_codec(specification: Specification, grammar: Grammar) -> PacketCodec:
+def _packet_codec(specification: Specification, grammar: Grammar, own: Any) -> Codec:
+    from kiebitz.dissectors.grammar.packet_codec import PacketCodec
+
     of = specification.format
-    return PacketCodec(
+    codec: Codec = (own or PacketCodec)(
         grammar,
         mark=of.mark,
         end=of.end,
         more_ends={row.name: row.end for row in specification.messages if row.end is not None},
         line_end=of.line_end or "\n",
+        clause=specification.clause,
         encoding=of.encoding,
         codes=specification.codes,
     )
+    return codec
 
 
-_CODECS: dict[str, MakeCodec] = {
-    "words": _text_codec,
-    "delimited": _text_codec,
-    "lines": _text_codec,
-    "pairs": PairsCodec,
-    "json": FileJsonCodec,
-    "xml": xml_codec,
-    "struct": StructCodec,
-}
+def framer_of(
+    framing: Framing,
+    transport: Transport,
+    specification: Specification | None = None,
+    codec: Codec | None = None,
+) -> Callable[[Direction], Framer]:
+    """Return the factory for framers of a protocol file, whose messages and codec are known if given."""
+    if transport == "udp":
+        return DatagramFramer
+    match framing.kind:
+        case "datagrams":
+            return DatagramFramer
+        case "lines":
+            return _framer_of_lines(specification, codec)
+        case "json":
+            from kiebitz.dissectors.grammar.json.codec import JsonCodec
+            from kiebitz.dissectors.grammar.json.framer import JsonFramer
+            from kiebitz.dissectors.protocol_file.json_codec import json_framing
+
+            own = codec.framing if isinstance(codec, JsonCodec) else None
+            return partial(JsonFramer, framing=own or json_framing(specification))
+        case "xml":
+            from kiebitz.dissectors.grammar.xml.codec import XmlCodec
+            from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
+
+            return partial(XmlFramer, framing=codec.framing if isinstance(codec, XmlCodec) else XmlFraming())
+        case "websocket":
+            from kiebitz.dissectors.websocket.framer import WebSocketFramer
+
+            return WebSocketFramer
+    return _framer_of_bytes(framing, specification)
 
 
-class GuessedCodec(CarriedCodec):
-    """The codec of messages whose end is a guess: what does not fit may be a wrong guess, and is no error."""
+def _framer_of_lines(
+    specification: Specification | None, codec: Codec | None
+) -> Callable[[Direction], Framer]:
+    if specification is None:
+        return LineFramer
+    if specification.lenient.line_ends:
+        names: dict[Direction, list[str]] = {each: [] for each in DIRECTIONS}
+        for message in specification.messages:
+            names[message.direction].append(str(message.name if message.code is None else message.code))
+        return partial(AnyLineFramer, names=names)
+    from kiebitz.dissectors.grammar.packet_codec import PacketCodec
 
-    def __init__(self, inner: Codec, kind: str) -> None:
-        self.inner = inner
-        self.wire_fallback = inner.wire_fallback
-        self._kind = kind
+    return codec.framer if isinstance(codec, PacketCodec) else LineFramer
 
-    def decode(self, frame: bytes, direction: Direction) -> Decoded:
-        return self._doubted(self.inner.decode(frame, direction))
 
-    def truncated(self, frame: bytes, direction: Direction) -> Decoded:
-        return self._doubted(self.inner.truncated(frame, direction))
+def _framer_of_bytes(framing: Framing, specification: Specification | None) -> Callable[[Direction], Framer]:
+    from kiebitz.dissectors.protocol_file import framers
+    from kiebitz.dissectors.protocol_file.field_extents import FieldExtents
+    from kiebitz.dissectors.protocol_file.header import Header, beginning_of
 
-    @staticmethod
-    def _doubted(decoded: Decoded) -> Decoded:
-        if not decoded.violations:
-            return decoded
-        violations = tuple(
-            msgspec.structs.replace(
-                each,
-                severity="warning" if each.severity == "error" else each.severity,
-                text=f"{each.text} (where a message ends is a guess)",
+    match framing.kind:
+        case "delimiter":
+            return partial(framers.DelimiterFramer, end=framing.end.encode())
+        case "block":
+            return partial(framers.BlockFramer, end=framing.end.encode())
+        case "send":
+            return framers.SendFramer
+        case "fields":
+            assert specification is not None, "only the rows know where messages end"
+            return partial(
+                framers.FieldsFramer,
+                headers={each: FieldExtents(specification, each) for each in DIRECTIONS},
             )
-            for each in decoded.violations
-        )
-        return msgspec.structs.replace(decoded, violations=violations)
-
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        return self.inner.encode(name, direction, fields)
-
-    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
-        return self.inner.rewrite(frame, direction, fields)
-
-    def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
-        return self.inner.anatomy(frame, direction)
-
-    def start_of(self, frame: bytes) -> int:
-        return 0
-
-    def inner_of(self, row: MessageType) -> tuple[Codec, MessageType]:
-        return self.inner, row
-
-    def resembles(self, frame: bytes, direction: Direction) -> bool:
-        return self.inner.resembles(frame, direction)
-
-    def wire_format(self) -> Mapping[str, Any] | None:
-        described = self.inner.wire_format()
-        return described and {**described, "framing": {**described["framing"], "kind": self._kind}}
-
-
-def _plain_codec(specification: Specification, grammar: Grammar) -> Codec:
-    return _CODECS[specification.format.kind](specification, grammar)
-
-
-def codec_of(specification: Specification, grammar: Grammar) -> Codec:
-    """Return the codec of a protocol file."""
-    make, framing = _CODECS[specification.format.kind], specification.framing
-    if specification.formats or any(message.name == NAMELESS for message in specification.messages):
-        make = partial(ChoosingCodec, make=_plain_codec)
-    if framing.kind not in ("length", "fields", "send", "websocket") and not (
-        framing.header or framing.before
-    ):
-        return make(specification, grammar)
-    if framing.kind in ("length", "fields") or framing.header or framing.before:
-        codec: Codec = HeaderCodec(specification, grammar, make)
-    else:
-        # Each message is whole, as a datagram is.
-        codec = make(msgspec.structs.replace(specification, framing=Framing(kind="datagrams")), grammar)
-    if framing.kind == "websocket":
-        return WebSocketCodec(codec, BINARY if specification.format.kind == "struct" else TEXT)
-    return GuessedCodec(codec, framing.kind) if framing.kind == "send" else codec
+    headers: Mapping[Direction, Header] = dict.fromkeys(DIRECTIONS, Header(framing, Format()))
+    if specification is not None:
+        of = specification.format
+        headers = {each: Header(framing, of, beginning_of(specification, each)) for each in DIRECTIONS}
+    return partial(framers.LengthFramer, headers=headers)

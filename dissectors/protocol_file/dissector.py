@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.assembly import MakeTable, python_part
 from kiebitz.dissectors.game.table import SimpleTable
-from kiebitz.dissectors.grammar.packet_codec import PacketCodec
-from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.identity import Identity
-from kiebitz.dissectors.protocol_file.codecs import codec_of
-from kiebitz.dissectors.protocol_file.framers import framer_of
+from kiebitz.dissectors.protocol_file.codecs import codec_of, framer_of
 from kiebitz.dissectors.protocol_file.game.plan import Plan
 from kiebitz.dissectors.protocol_file.game.presentation import FilePresentation
 from kiebitz.dissectors.protocol_file.game.table import FileTable
@@ -38,7 +35,7 @@ class FileDissector(Dissector):
     def __init__(self, specification: Specification, package: str = "") -> None:
         self.specification = specification
         plan = Plan(specification)
-        grammar = grammar_of(specification, plan)
+        grammar = grammar_of(plan)
         identity = specification.identity
         make_table: MakeTable = partial(FileTable, plan, grammar)
         if specification.table is not None:
@@ -46,16 +43,15 @@ class FileDissector(Dissector):
             if isinstance(make_table, type) and issubclass(make_table, SimpleTable) and not make_table.rules:
                 make_table.rules = grammar.rules
         self.file_presentation = FilePresentation(specification, plan, grammar, package)
-        codec = codec_of(specification, grammar)
-        elements = codec.framing if isinstance(codec, XmlCodec) else None
-        framing = framer_of(specification.framing, specification.transport, specification, elements)
+        codec = codec_of(specification, grammar, package)
+        framer = framer_of(specification.framing, specification.transport, specification, codec)
         if extents := line_extents(specification, codec, grammar):
-            framing = partial(LineFieldsFramer, extents=extents)
+            framer = partial(LineFieldsFramer, extents=extents)
         super().__init__(
             grammar=grammar,
             transport=specification.transport,
             codec=codec,
-            framer=codec.framer if isinstance(codec, PacketCodec) else framing,
+            framer=framer,
             table=make_table,
             default_ports=specification.ports,
             together=specification.together,
@@ -104,5 +100,5 @@ def parts_of(dissector: Dissector | None) -> PythonParts | None:
         found = dissector.specification
     else:
         found = packaged_file(dissector.package).specification
-    named = {"table": found.table or "", "view": found.view or ""}
+    named = {"codec": found.codec or "", "table": found.table or "", "view": found.view or ""}
     return PythonParts(dissector.package, dissector.grammar.python_types, named)

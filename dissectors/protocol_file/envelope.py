@@ -27,7 +27,10 @@ class FileEnvelope(Envelope):
         self._end = framing.end.encode()
         if not any_line_end:
             self.stripped = self._stripped if framing.kind in ("lines", "datagrams") else None
+        if framing.kind == "datagrams" and of.is_strict and of.kind in ("words", "delimited", "lines"):
+            self.stripped = self._stripped = b""
         self.is_line = framing.kind in ("lines", of.kind)
+        self.has_only_blanks = framing.kind not in ("delimiter", "block", "size")
         if framing.kind == "size":
             self.tail = "padding"
 

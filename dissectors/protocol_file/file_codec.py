@@ -27,6 +27,7 @@ class FileCodec(LayoutCodec):
         super().__init__(
             grammar,
             FileEnvelope(specification.framing, of),
+            clause=specification.clause,
             encoding=of.encoding,
             codes=specification.codes,
             is_nameless=not of.name,

@@ -3,91 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 
 from kiebitz.dissectors.grammar.framing import (
     FRAME_LIMIT,
     INCOMPLETE,
-    AnyLineFramer,
     ByteFramer,
-    DatagramFramer,
     Frame,
-    Framer,
     LineFramer,
     StructuredFramer,
 )
-from kiebitz.dissectors.grammar.json.framer import JsonFramer, JsonFraming
-from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
-from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.field_extents import FieldExtents
-from kiebitz.dissectors.protocol_file.header import Extent, Header, beginning_of
-from kiebitz.dissectors.protocol_file.specification import (
-    Format,
-    Framing,
-    Specification,
-)
-from kiebitz.dissectors.websocket.framer import WebSocketFramer
+from kiebitz.dissectors.protocol_file.header import Extent, Header
 
 _FULL = 1200
 """Size of a segment from which the next one continues it."""
-
-
-def framer_of(
-    framing: Framing,
-    transport: Transport,
-    specification: Specification | None = None,
-    elements: XmlFraming | None = None,
-) -> Callable[[Direction], Framer]:
-    """Return the factory for framers of a protocol file, whose messages are known if it is given."""
-    if transport == "udp":
-        return DatagramFramer
-    match framing.kind:
-        case "delimiter":
-            return partial(DelimiterFramer, end=framing.end.encode())
-        case "block":
-            return partial(BlockFramer, end=framing.end.encode())
-        case "length" | "size":
-            return partial(LengthFramer, headers=_headers(framing, specification))
-        case "fields":
-            assert specification is not None, "only the rows know where messages end"
-            return partial(
-                FieldsFramer, headers={each: FieldExtents(specification, each) for each in DIRECTIONS}
-            )
-        case "send":
-            return SendFramer
-        case "json":
-            return partial(JsonFramer, framing=json_framing(specification))
-        case "xml":
-            return partial(XmlFramer, framing=elements or XmlFraming())
-        case "datagrams":
-            return DatagramFramer
-        case "websocket":
-            return WebSocketFramer
-    if specification is not None and specification.lenient.line_ends:
-        names: dict[Direction, list[str]] = {each: [] for each in DIRECTIONS}
-        for message in specification.messages:
-            names[message.direction].append(str(message.name if message.code is None else message.code))
-        return partial(AnyLineFramer, names=names)
-    return LineFramer
-
-
-def _headers(framing: Framing, specification: Specification | None) -> Mapping[Direction, Header]:
-    if specification is None:
-        return dict.fromkeys(DIRECTIONS, Header(framing, Format()))
-    of = specification.format
-    return {each: Header(framing, of, beginning_of(specification, each)) for each in DIRECTIONS}
-
-
-def json_framing(specification: Specification | None) -> JsonFraming:
-    """Return how the objects of a protocol file's messages are found."""
-    if specification is None:
-        return JsonFraming((), ends_at_bracket=True)
-    of = specification.format
-    names = {path.split(".")[0] for path in (of.name, of.fields) if path}
-    if of.name == "*":
-        names = {message.name for message in specification.messages}
-    return JsonFraming(names, ends_at_bracket=True)
 
 
 class DelimiterFramer(LineFramer):

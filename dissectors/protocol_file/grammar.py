@@ -12,85 +12,40 @@ from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import (
     EventKind,
     Grammar,
-    MessageType,
     Rule,
 )
-from kiebitz.dissectors.model import DIRECTIONS
-from kiebitz.dissectors.protocol_file.binary_types import binary_type
 from kiebitz.dissectors.protocol_file.composed import expressions_in
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
-from kiebitz.dissectors.protocol_file.field_types import types_of
 from kiebitz.dissectors.protocol_file.game.plan import ROOMS, EventPlan, Plan, RowPlan
-from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in, names_in
-from kiebitz.dissectors.protocol_file.json_types import json_row
-from kiebitz.dissectors.protocol_file.rows import MakeType, fields_of, plain_row
+from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in
+from kiebitz.dissectors.protocol_file.message_grammar import grammar_with
 from kiebitz.dissectors.protocol_file.specification import (
     EventSpec,
-    MessageSpec,
     RuleSpec,
     Specification,
 )
 from kiebitz.dissectors.protocol_file.templates import word_of
-from kiebitz.dissectors.protocol_file.text_types import identifier_kind, text_type
-from kiebitz.dissectors.protocol_file.xml_codec import document_rows, element_row
-from kiebitz.dissectors.websocket.control import ROWS as WEBSOCKET_ROWS
+from kiebitz.dissectors.protocol_file.text_types import identifier_kind
 
 _PLAYER = identifier_kind(PLAYER)
 
 
-def grammar_of(specification: Specification, plan: Plan | None = None) -> Grammar:
-    """Return the grammar of a protocol file, whose plan may be ready."""
-    plan = plan or Plan(specification)
+def grammar_of(plan: Plan) -> Grammar:
+    """Return the grammar of a protocol file with this plan."""
+    specification = plan.specification
     kinds = {"actor": _PLAYER, WHO: _PLAYER, **_field_kinds(specification)}
-    return Grammar(
-        specification.protocol,
-        specification.title,
-        rows=rows_of(specification),
+    grid = specification.board.grid if specification.board is not None else None
+    words = () if grid is None else (*grid.symbols, *(grid.cell or "").split("."), grid.x, grid.y)
+    return grammar_with(
+        specification,
+        words,
         events=_event_kinds(plan),
         rules=[rule.row or _rule(rule, plan) for rule in specification.rules],
-        foreign=any(row.summary for row in specification.messages),
         data_identifiers=kinds,
         state_identifiers=dict(_state_kinds(specification, kinds))
         | dict.fromkeys(("players", "private", "turn"), _PLAYER)
         | ({ROOMS: room} if (room := _room_kind(specification, kinds)) is not None else {}),
-        lenient=specification.lenient,
-        more_words=filter(None, _more_words(specification)),
-        transport_rows=WEBSOCKET_ROWS
-        if specification.framing.kind == "websocket"
-        else document_rows(specification),
     )
-
-
-def rows_of(specification: Specification) -> Iterator[MessageType]:
-    """Yield the rows of the messages of a protocol file."""
-    types = {direction: types_of(specification.format_of(direction)) for direction in DIRECTIONS}
-    return (_row(row, specification, types[row.direction]) for row in specification.messages)
-
-
-def _more_words(specification: Specification) -> Iterator[str]:
-    """Yield the words of the protocol that are no names of messages and fields: around and within these."""
-    for path in (specification.format.name, specification.format.fields):
-        yield from path.strip("@").split(".")
-    if specification.format.kind == "lines":
-        yield from (specification.format.mark, specification.format.end)
-        yield from (row.end for row in specification.messages if row.end is not None)
-    for row in specification.messages:
-        for field in row.fields:
-            yield from names_in(field.type)
-    grid = specification.board.grid if specification.board is not None else None
-    if grid is not None:
-        yield from (*grid.symbols, *(grid.cell or "").split("."), grid.x, grid.y)
-
-
-def _row(row: MessageSpec, specification: Specification, type_of: MakeType) -> MessageType:
-    head, of = len(specification.framing.fields), specification.format_of(row.direction)
-    own_type = text_type if specification.framing.before else binary_type
-    header = fields_of(row.fields[:head], lambda field: own_type(field.type, of))
-    fields = (*header, *fields_of(row.fields[head:], type_of))
-    # After a header, the codec has rows of its own.
-    if of.kind == "json" and not header:
-        return json_row(row, fields)
-    return element_row(row, fields, of) if of.kind == "xml" and not header else plain_row(row, fields)
 
 
 # Events.

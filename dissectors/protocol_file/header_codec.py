@@ -24,8 +24,8 @@ from kiebitz.dissectors.grammar.layout_codec import unknown_name
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.protocol_file.file_codec import MakeCodec, part_of
-from kiebitz.dissectors.protocol_file.grammar import rows_of
 from kiebitz.dissectors.protocol_file.header import Header, Part, Read
+from kiebitz.dissectors.protocol_file.message_grammar import rows_of
 from kiebitz.dissectors.protocol_file.specification import LENGTH, NAME, Framing, Specification
 from kiebitz.dissectors.protocol_file.text_head import TextHead
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
-from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.fields import beyond_limits, limits_title
 from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.invalid_values import Wrong
@@ -21,7 +19,6 @@ from kiebitz.dissectors.grammar.json.types import (
     JsonText,
     JsonType,
 )
-from kiebitz.dissectors.grammar.spellings import Spellings
 from kiebitz.dissectors.protocol_file.rows import fields_of, keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
@@ -54,22 +51,11 @@ class JsonTypes:
 
     Args:
         of: The format, with other spellings of words and attributes.
-        identifiers: Kinds of identifiers, if those of these names have other properties than in files.
-        is_lenient: As in `JsonObject`.
-        trusts_patterns: True if regular expressions are those of a package.
     """
 
-    def __init__(
-        self,
-        of: Format,
-        identifiers: Mapping[str, IdentifierKind] = MappingProxyType({}),
-        *,
-        is_lenient: bool = True,
-        trusts_patterns: bool = False,
-    ) -> None:
-        self._matcher = _trusted if trusts_patterns else bounded_matcher
-        self._spellings, self._python = spellings_of(of), of.python
-        self._identifiers, self._is_lenient = identifiers, is_lenient
+    def __init__(self, of: Format) -> None:
+        self._spellings, self._python, self._is_lenient = of.spellings, of.python, not of.is_strict
+        self._matcher = bounded_matcher if of.python is None else _trusted
         self._made: dict[int, tuple[FieldTypeSpec, JsonType]] = {}
 
     def type(self, spec: FieldTypeSpec) -> JsonType:
@@ -125,7 +111,7 @@ class JsonTypes:
             case BinaryType():
                 return self._make(number_of(spec))
             case PythonType(name):
-                kind = self._python[name]
+                kind = (self._python or {})[name]
                 assert isinstance(kind, JsonType), name
                 return kind
             case _:
@@ -155,7 +141,7 @@ class JsonTypes:
         )
 
     def _identifier(self, spec: IdentifierType) -> JsonType:
-        kind = self._identifiers.get(spec.kind) or identifier_kind(spec.kind)
+        kind = identifier_kind(spec.kind)
         value = self._make(spec.of)
         if spec.kind != "player" and spec.of == TextType():
             # A free identifier may be a number or a token.
@@ -170,21 +156,6 @@ def json_row(row: MessageSpec, fields: tuple[Field, ...]) -> JsonRow:
     return JsonRow(
         row.name, row.direction, fields, **keys_of(row), form=row.form, beside=row.beside, sizes=row.sizes
     )
-
-
-def spellings_of(of: Format) -> Spellings:
-    """Return the spellings of words and attributes that readers of a format accept."""
-    return Spellings(of.spelled, of.letters)
-
-
-def productions_of(types: Mapping[str, FieldTypeSpec], make: JsonTypes) -> dict[str, JsonObject]:
-    """Return the objects that the reference describes, by name: those that are not compact."""
-    return {
-        name: kind
-        for name, spec in types.items()
-        if isinstance(spec, ObjectType) and isinstance(kind := make.type(spec), JsonObject) and kind.fields
-        if not spec.compact
-    }
 
 
 def _trusted(pattern: str) -> Callable[[str], bool]:

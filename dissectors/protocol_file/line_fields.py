@@ -23,29 +23,11 @@ from kiebitz.dissectors.grammar.text_message import spans_of
 from kiebitz.dissectors.grammar.tokens import Splitter, Texts, Token, Tokenizer
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.specification import Format, Framing, MessageSpec, Specification
+from kiebitz.dissectors.protocol_file.specification import Format, Framing, Specification
 from kiebitz.dissectors.protocol_file.text_head import TextHead
-from kiebitz.dissectors.protocol_file.text_types import is_counted, is_on_lines
 
 LINE = "\n"
 _LINES = Splitter(LINE)
-
-
-def has_line_fields(specification: Specification, of: Format) -> bool:
-    """Return True if messages of a format have such fields."""
-    fields = [field for row in specification.messages for field in row.fields]
-    if of.kind == "lines":
-        return (
-            specification.framing.kind == "lines"
-            and not has_last_lines(specification.messages, of)
-            and any(map(is_counted, fields))
-        )
-    return of.kind in ("words", "delimited") and any(map(is_on_lines, fields))
-
-
-def has_last_lines(messages: Sequence[MessageSpec], of: Format) -> bool:
-    """Return True if packets of lines have a last line."""
-    return bool(of.end) or any(row.end for row in messages)
 
 
 class HeadAndLines(Tokenizer):

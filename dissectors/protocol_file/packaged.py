@@ -17,20 +17,14 @@ from typing import Any, NamedTuple, TypedDict
 import msgspec
 
 from kiebitz.dissectors.game.assembly import MakeTable, python_part
+from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
-from kiebitz.dissectors.model import Transport
-from kiebitz.dissectors.protocol_file.field_types import types_of
-from kiebitz.dissectors.protocol_file.rows import MakeType, fields_of, plain_row
-from kiebitz.dissectors.protocol_file.specification import (
-    ChoiceType,
-    FieldSpec,
-    MessageSpec,
-    ProbeSpec,
-    Specification,
-)
-
-MakeRow = Callable[[MessageSpec, tuple[Field, ...]], MessageType]
+from kiebitz.dissectors.grammar.framing import Framer
+from kiebitz.dissectors.grammar.grammar import Grammar
+from kiebitz.dissectors.model import Direction, Transport
+from kiebitz.dissectors.protocol_file.codecs import codec_of, framer_of
+from kiebitz.dissectors.protocol_file.message_grammar import grammar_with
+from kiebitz.dissectors.protocol_file.specification import ProbeSpec, Specification
 
 
 class PackagedFile(NamedTuple):
@@ -38,14 +32,14 @@ class PackagedFile(NamedTuple):
 
     Attributes:
         package: Name of the package.
-        types: Names of its types in Python.
+        types: Its types in Python by name.
         path: Path of the file.
         specification: Its content without statistics and what `probe` needs.
         packed: The whole specification, pickled; None if Python may not cache it.
     """
 
     package: str
-    types: Collection[str]
+    types: Mapping[str, FieldType]
     path: str
     specification: Specification
     packed: bytes | None
@@ -62,12 +56,12 @@ class PackagedFile(NamedTuple):
 _files: dict[str, PackagedFile] = {}
 
 
-def packaged_file(package: str, types: Collection[str] = ()) -> PackagedFile:
+def packaged_file(package: str, types: Mapping[str, FieldType] = MappingProxyType({})) -> PackagedFile:
     """Return the content of the TOML file of a package, `okey.toml` in `okey`.
 
     Args:
         package: Name of the package.
-        types: Names of its types in Python, which are needed the first time.
+        types: Its types in Python by name, which are needed the first time.
 
     Raises:
         ProtocolFileError: The file is invalid.
@@ -77,7 +71,9 @@ def packaged_file(package: str, types: Collection[str] = ()) -> PackagedFile:
         module = ModuleType(package.rpartition(".")[2])
         path = os.path.join(folder, f"{module.__name__}.toml")
         _Loader(package, path, types).exec_module(module)
-        _files[package] = PackagedFile(package, types, path, module.used, module.whole)
+        of = msgspec.structs.replace(module.used.format, python=types)
+        specification = msgspec.structs.replace(module.used, format=of)
+        _files[package] = PackagedFile(package, types, path, specification, module.whole)
     return _files[package]
 
 
@@ -128,47 +124,31 @@ def _readers_stamp() -> int:
 
 
 def packaged_grammar(
-    package: str,
-    types: Mapping[str, FieldType] = MappingProxyType({}),
-    type_of: MakeType | None = None,
-    choice: Callable[..., FieldType] | None = None,
-    make_row: MakeRow = plain_row,
-    **more: Any,
+    package: str, types: Mapping[str, FieldType] = MappingProxyType({}), **more: Any
 ) -> Grammar:
     """Return the grammar in the TOML file of a package.
 
     Args:
         package: Name of the package.
         types: Types of fields in Python, by their names in the file.
-        type_of: Makes types of the notation, if they have other properties than in files.
-        choice: Makes types of the words of `red|blue`, if they have words of their own.
-        make_row: Makes a row with its fields.
-        more: Further arguments of `Grammar`.
+        more: Further arguments of `grammar_with`.
 
     Raises:
         ProtocolFileError: The file is invalid.
     """
     file = packaged_file(package, types)
-    specification = file.specification
-    make = type_of or types_of(msgspec.structs.replace(specification.format, python=types))
-
-    def made(field: FieldSpec) -> FieldType:
-        spec = field.type
-        if choice is not None and isinstance(spec, ChoiceType) and not spec.words:
-            return choice(*spec.values)
-        return make(field)
-
-    return Grammar(
-        specification.protocol,
-        specification.title,
-        rows=[make_row(each, fields_of(each.fields, made)) for each in specification.messages],
-        events=[event.row for event in specification.events if event.row is not None],
-        rules=[rule.row for rule in specification.rules if rule.row is not None],
+    return grammar_with(
+        file.specification,
+        events=[event.row for event in file.specification.events if event.row is not None],
+        rules=[rule.row for rule in file.specification.rules if rule.row is not None],
         table_file=file.path,
-        lenient=specification.lenient,
-        python_types=types,
         **more,
     )
+
+
+def packaged_codec(package: str, grammar: Grammar) -> Any:
+    """Return the codec that the TOML file of a package describes, of the class that it names."""
+    return codec_of(packaged_file(package).specification, grammar, package)
 
 
 class Assembly(TypedDict):
@@ -176,17 +156,23 @@ class Assembly(TypedDict):
 
     transport: Transport
     default_ports: Sequence[int]
+    grammar: Grammar
+    codec: Any
+    framer: Callable[[Direction], Framer]
     table: MakeTable
     package: str
 
 
-def assembly_of(package: str) -> Assembly:
+def assembly_of(package: str, grammar: Grammar, codec: Codec) -> Assembly:
     """Return what the file of a built-in protocol's package says of its dissector."""
     specification = packaged_file(package).specification
     assert specification.table is not None, "a built-in protocol has its table in Python"
     return Assembly(
         transport=specification.transport,
         default_ports=specification.ports,
+        grammar=grammar,
+        codec=codec,
+        framer=framer_of(specification.framing, specification.transport, specification, codec),
         table=python_part(specification.table, package),
         package=package,
     )

@@ -1,4 +1,4 @@
-"""Rows of messages for those of a specification."""
+"""Fields and rows of messages for those of a specification."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.grammar import Field, MessageType
+from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.protocol_file.specification import FieldSpec, MessageSpec
 
 MakeType = Callable[[FieldSpec], FieldType]
@@ -37,8 +37,3 @@ def keys_of(row: MessageSpec) -> dict[str, Any]:
         "summary": row.summary,
         "heartbeat": row.heartbeat,
     }
-
-
-def plain_row(row: MessageSpec, fields: tuple[Field, ...]) -> MessageType:
-    """Return the row of a grammar."""
-    return MessageType(row.name, row.direction, fields, **keys_of(row))

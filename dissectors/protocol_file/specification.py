@@ -14,6 +14,7 @@ from kiebitz.dissectors.grammar.grammar import EventKind, Rule
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.json.forms import Form, OddWord, SizeRule
 from kiebitz.dissectors.grammar.lenient import Lenient
+from kiebitz.dissectors.grammar.spellings import Spellings
 from kiebitz.dissectors.identity import SamePlayer
 from kiebitz.dissectors.model import Direction, Severity, Transport
 from kiebitz.dissectors.queries import Query
@@ -68,7 +69,8 @@ class Framing(msgspec.Struct, frozen=True, kw_only=True):
             is `end`; `length` has a header; `size` has as many bytes each; `fields` end as their fields do;
             `send` is what a segment has, which is a guess; `json` is concatenated values; `xml` is
             concatenated elements; `websocket` has a message in each message of RFC 6455.
-        end: The bytes after a frame, or the text of a block's last line; in XML, an empty line or nothing.
+        end: The bytes after a frame, or the text of a block's last line; in XML, an empty line or nothing; in
+            JSON, a line feed or nothing.
         prefix: Type of the length, if that is the whole header.
         header: The parts of the header; empty if it is a length only, or if there is none.
         size: Number of bytes of each frame of `size`.
@@ -123,10 +125,11 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
         envelope: Name of an XML element around messages; empty if there is none.
         stays_open: True if it is around all messages of a direction.
         outer: Its attributes that are fields of the message.
-        is_strict: True if an XML message has only what its row says, where that says it.
+        is_strict: True if a message has only what its row says: in XML, where that says it; in a datagram
+            with text, no line end.
         spelled: Other spellings of words, in JSON of keys, too, that readers accept.
         letters: Replacements of letters in these that readers accept.
-        python: Types of a package by name.
+        python: Types of a package by name; None if the file is not that of a package.
     """
 
     kind: FormatKind = "words"
@@ -147,7 +150,12 @@ class Format(msgspec.Struct, frozen=True, kw_only=True):
     is_strict: bool = False
     spelled: Mapping[str, Sequence[str]] = {}
     letters: Mapping[str, str] = {}
-    python: Mapping[str, FieldType] = {}
+    python: Mapping[str, FieldType] | None = None
+
+    @property
+    def spellings(self) -> Spellings:
+        """The spellings of words and keys that readers accept."""
+        return Spellings(self.spelled, self.letters)
 
 
 # Types of fields. Keys of a table in `[types]` are attributes that are given by name.
@@ -655,9 +663,11 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         ports: Default ports of its servers.
         together: True if the ports of an address are those of one server.
         formats: The formats of the directions, if they differ.
+        clause: Clause about the form of messages.
         lenient: Deviations that readers accept.
         types: The named types.
         game: Rules for the game to which a message belongs; None if there is one at a time.
+        codec: The class of the codec in Python, such as `okey.codec:OkeyCodec`; None for that of the format.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         view: The function in Python that draws the table; None for `board`.
         references: The fields by which an answer names its request, in the order in which they are tried.
@@ -672,10 +682,12 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     framing: Framing
     format: Format
     formats: Mapping[Direction, Format] = {}
+    clause: str | None = None
     lenient: Lenient = Lenient()
     types: Mapping[str, FieldTypeSpec] = {}
     messages: tuple[MessageSpec, ...]
     game: RoomSpec | None = None
+    codec: str | None = None
     table: str | None = None
     view: str | None = None
     references: tuple[ReferenceSpec, ...] = ()

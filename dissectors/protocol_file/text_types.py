@@ -38,6 +38,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     NumberType,
     ObjectType,
     PythonType,
+    Specification,
     TextType,
 )
 
@@ -63,8 +64,8 @@ def identifier_kind(kind: str) -> IdentifierKind:
 def text_type(spec: FieldTypeSpec, of: Format, *, is_part: bool = False) -> FieldType:
     """Return the field type for a type of a protocol file in a text format."""
     if isinstance(spec, PythonType):
-        python: FieldType = of.python[spec.name]
-        return python
+        assert of.python is not None, spec.name
+        return of.python[spec.name]
     kind = _text_type(spec, of, is_part)
     if spec.title:
         kind.title = spec.title
@@ -263,6 +264,16 @@ def lines_of(spec: FieldTypeSpec, of: Format) -> tuple[int, int | None]:
             most = [size[1] for size in sizes]
             return sum(size[0] for size in sizes), None if None in most else sum(filter(None, most))
     return 1, 1
+
+
+def has_line_fields(specification: Specification) -> bool:
+    """Return True if messages have fields on lines of their own; see `line_fields`."""
+    of = specification.format
+    fields = [field for row in specification.messages for field in row.fields]
+    if of.kind == "lines":
+        has_last_lines = bool(of.end) or any(row.end for row in specification.messages)
+        return specification.framing.kind == "lines" and not has_last_lines and any(map(is_counted, fields))
+    return of.kind in ("words", "delimited") and any(map(is_on_lines, fields))
 
 
 def tokenizer_of(separator: str, of: Format) -> Tokenizer:

@@ -82,12 +82,12 @@ def document_rows(specification: Specification) -> tuple[ElementType, ...]:
     )
 
 
-def xml_codec(specification: Specification, grammar: Grammar, clause: str | None = None) -> XmlCodec:
+def xml_codec(specification: Specification, grammar: Grammar, make: type[XmlCodec] | None = None) -> XmlCodec:
     """Return the codec of a protocol file for XML."""
     of, lenient, framing = specification.format, specification.lenient, specification.framing
     has_blank_line = framing.kind == "xml" and bool(framing.end)
     *path, mark = of.name.split("/")
-    return XmlCodec(
+    return (make or XmlCodec)(
         grammar,
         # The empty line and the blanks around a message are noted.
         Envelope() if has_blank_line else FileEnvelope(framing, of),
@@ -102,7 +102,7 @@ def xml_codec(specification: Specification, grammar: Grammar, clause: str | None
             misprints=lenient.misprints,
             is_strict=of.is_strict,
         ),
-        clause=clause,
+        clause=specification.clause,
         encoding=of.encoding,
         codes=specification.codes,
     )

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import CACHE_SIZE, MAX_CACHED_LENGTH
+from kiebitz.dissectors.grammar.json.framer import JsonFraming
+from kiebitz.dissectors.grammar.xml.framer import XmlFraming
 from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.inspection.memo import (
     MAX_BYTES,
@@ -15,7 +15,7 @@ from kiebitz.dissectors.inspection.memo import (
     decode_cached,
 )
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
-from kiebitz.dissectors.protocols.catan.grammar import FRAMING as CATAN_FRAMING
+from kiebitz.dissectors.protocols.catan.grammar import CODEC as CATAN_CODEC
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.grammar import CODEC
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
@@ -65,21 +65,21 @@ def test_so_many_and_so_many_bytes_are_remembered(
 
 
 @pytest.mark.parametrize(
-    ("dissector", "ends", "message"),
+    ("dissector", "framing", "message"),
     [
-        (CATAN, CATAN_FRAMING.ends.short, b'{"Chatnachricht": {"Absender": 1, "Nachricht": "%0*d"}}\n'),
+        (CATAN, CATAN_CODEC.framing, b'{"Chatnachricht": {"Absender": 1, "Nachricht": "%0*d"}}\n'),
         (
             CGML,
-            CODEC.framing.ends.short,
+            CODEC.framing,
             b'<newgroup status="init">\r\n  <game>%0*d</game>\r\n</newgroup>\r\n\r\n',
         ),
     ],
     ids=["catan", "cgml"],
 )
 def test_so_many_short_pieces_are_remembered_and_none_that_is_long(
-    dissector: Dissector, ends: Any, message: bytes
+    dissector: Dissector, framing: JsonFraming | XmlFraming, message: bytes
 ) -> None:
-    framer, offset = dissector.framer("s2c"), 0
+    ends, framer, offset = framing.ends.short, dissector.framer("s2c"), 0
     ends.cache_clear()
     for number in range(CACHE_SIZE + 10):
         piece = message % (MAX_CACHED_LENGTH if number % 2 else 6, number)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import pickle
+from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import Word
-from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.protocol_file import packaged
 from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
-from kiebitz.dissectors.protocols.okey.codec import OkeyCodec
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.okey.grammar import TYPES as OKEY_TYPES
-from kiebitz.dissectors.protocols.schafkopf.codec import SchafkopfCodec
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.grammar import TYPES as SCHAFKOPF_TYPES
-from kiebitz.dissectors.protocols.schafkopf.grammar import one_of
 from kiebitz.dissectors.testing import check_anatomy
 from kiebitz.dissectors.wireshark.script import wireshark_script
 
@@ -37,9 +33,7 @@ class New(NamedTuple):
     """
 
     dissector: Dissector
-    codec: Callable[[Grammar], Codec]
     types: Mapping[str, FieldType]
-    choice: Callable[..., FieldType]
     row: str
     frame: bytes
     fields: Mapping[str, Any]
@@ -52,9 +46,7 @@ class New(NamedTuple):
 MESSAGES = {
     "okey": New(
         OKEY,
-        OkeyCodec,
         OKEY_TYPES,
-        Word,
         """SWAP = { is = "c: tile=tile wanted=red|black partner=name", about = "wants to swap a tile", \
 clause = "{none}", descriptions = { wanted = "colour", partner = "player" } }
 """,
@@ -67,9 +59,7 @@ clause = "{none}", descriptions = { wanted = "colour", partner = "player" } }
     ),
     "schafkopf": New(
         SCHAFKOPF,
-        SchafkopfCodec,
         SCHAFKOPF_TYPES,
-        one_of,
         """SWAP = { is = "c: karte=card wanted=red|black partner=name", about = "wants to swap a card", \
 clause = "{server}", descriptions = { wanted = "colour", partner = "player" } }
 """,
@@ -99,10 +89,14 @@ def known(name: str, monkeypatch: pytest.MonkeyPatch) -> Dissector:
     changed = text.replace("[messages]\n", f"[messages]\n{new.row}")
     parts = PythonParts(name, new.types)
     found = read(changed, name, lambda protocol: parts).specification
-    monkeypatch.setitem(packaged._files, name, packaged.PackagedFile(name, new.types, name, found, None))
+    package, packed = new.dissector.package, pickle.dumps(found)
+    of = msgspec.structs.replace(found.format, python=new.types)
+    found = msgspec.structs.replace(found, format=of)
+    file = packaged.PackagedFile(package, new.types, name, found, packed)
+    monkeypatch.setitem(packaged._files, package, file)
     dissector = copy(new.dissector)
-    more = packaged.packaged_grammar(name, new.types, choice=new.choice)
-    vars(dissector).update(grammar=more, codec=new.codec(more))
+    more = packaged.packaged_grammar(package, new.types)
+    vars(dissector).update(grammar=more, codec=packaged.packaged_codec(package, more))
     return dissector
 
 

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
+from kiebitz.dissectors.grammar.envelope import Body, Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, to_json, unreadable
-from kiebitz.dissectors.grammar.json.containers import JsonBag, JsonObject
+from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, to_json, unreadable
+from kiebitz.dissectors.grammar.json.containers import JsonObject
 from kiebitz.dissectors.grammar.json.diagnostics import Conventions, Diagnostics
 from kiebitz.dissectors.grammar.json.dissection_tree import build_tree
+from kiebitz.dissectors.grammar.json.framer import JsonFraming
 from kiebitz.dissectors.grammar.json.layouts import Candidates, JsonRow, Layout
 from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonAny, Misfit, Reading, quoted
@@ -57,24 +59,36 @@ class _StrictReader(NamedTuple):
 class JsonCodec(Codec):
     """The codec for messages that are one JSON object each.
 
+    An invalid message has those of its fields that are valid, if readers of the layout are lenient.
+
     Args:
         layout: Where messages have their names and fields.
-        conventions: Rules for messages as a whole.
-        productions: Objects to describe in the reference, by name.
-        keeps_valid_fields: True if an invalid message has those of its fields that are valid.
+        envelope: The bytes around an object.
+        framing: How objects are found in a stream, if their structure says where they end.
+        clause: Clause of the specification about the form of messages.
+        productions: Returns the objects to describe in the reference, by name.
     """
+
+    conventions = Conventions()
 
     def __init__(
         self,
         layout: Layout,
-        conventions: Conventions,
-        productions: Mapping[str, JsonObject] | None = None,
-        keeps_valid_fields: bool = False,
+        envelope: Envelope,
+        *,
+        framing: JsonFraming | None = None,
+        clause: str | None = None,
+        productions: Callable[[], Mapping[str, JsonObject]] = dict,
     ) -> None:
-        self.layout = layout
-        self._has_lines = conventions.has_lines
-        self._productions = productions or {}
-        self._keeps_valid_fields = keeps_valid_fields
+        self.layout, self.envelope = layout, envelope
+        self._is_bare = envelope.has_only_blanks
+        self.framing = framing
+        self._has_lines = framing is not None and not framing.ends_at_bracket
+        """True if each message is a line; other line ends and blanks are noted."""
+        self._productions = productions
+        conventions = self.conventions
+        if clause is not None:
+            conventions = msgspec.structs.replace(conventions, message_clause=clause, names_clause=clause)
         self._report = Diagnostics(conventions, layout)
         self._names: dict[tuple[Direction, bytes], tuple[JsonRow, ...]] = {}
         for row in layout.all_rows:
@@ -88,6 +102,10 @@ class JsonCodec(Codec):
     # Decoding.
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
+        place = None
+        if not self._is_bare:
+            place = self.envelope.body(frame)
+            frame = frame[slice(*place)]
         if not self._has_lines or (frame[-2:] == b"}\n" and frame.count(b"\n") == 1):
             key = direction, self.layout.name_in(frame)
             readers = self._strict.get(key)
@@ -101,7 +119,25 @@ class JsonCodec(Codec):
                         self._misses[key] = 0
                         return decoded
                 self._misses[key] = misses + 1
-        return self._decode_slowly(frame, direction)
+        decoded = self._decode_slowly(frame, direction)
+        return self._moved(decoded, place) if decoded.violations else decoded
+
+    def _moved(self, decoded: Decoded, body: Body | None = None) -> Decoded:
+        """Return a decoded object with its diagnostics' places in the frame, and their public codes."""
+        codes = self.conventions.codes
+        if body is None and not codes:
+            return decoded
+        start, end = body or (0, None)
+
+        def moved(violation: Violation) -> Violation:
+            def located(frame: bytes) -> Place:
+                offset, length = violation.place(frame[start:end])
+                return start + offset, length
+
+            code = codes.get(violation.code, violation.code)
+            return msgspec.structs.replace(violation, code=code, locate=located)
+
+        return msgspec.structs.replace(decoded, violations=tuple(map(moved, decoded.violations)))
 
     def _decode_strictly(self, frame: bytes, readers: tuple[_StrictReader, ...]) -> Decoded | None:
         for row, read, check, colons, has_any in readers:
@@ -210,15 +246,21 @@ class JsonCodec(Codec):
         return error.code == "bad-value" and len(error.path) > place and error.path[place] not in names
 
     def _misfit(self, row: JsonRow, error: Misfit) -> Decoded:
-        names = {field.name for field in row.fields if self._keeps_valid_fields}
+        names = {field.name for field in row.fields if self.layout.is_lenient}
         fields = {name: value for name, value in error.valid_fields.items() if name in names}
         return self._report.misfit(row, error, fields)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
+        start, end = self.envelope.body(frame)
+        if not self.envelope.is_line and start < end:
+            decoded = self.decode(frame, direction)
+            text, expected = "the stream ends in this message", "the rest of the message"
+            violation = Violation("error", "malformed", "truncated", text, len(frame), 0, expected)
+            return msgspec.structs.replace(decoded, valid=False, violations=(violation,))
         try:
-            _decode(frame)
+            _decode(frame[start:end])
         except NOT_JSON:
-            return self._report.undecodable(frame, ended=True)
+            return self._moved(self._report.undecodable(frame[start:end], ended=True), Body(start, end))
         # A reader of single objects needs no line feed after the last one.
         return self.decode(frame, direction)
 
@@ -232,7 +274,7 @@ class JsonCodec(Codec):
             except (Misfit, ValueError):
                 continue
             if self.layout.fields(row, whole) == fields:
-                return _encode(value) + b"\n" * self._has_lines
+                return self.envelope.wrap(_encode(value) + b"\n" * self._has_lines)
         raise ValueError(f"{direction} {name} has no row with these fields: {quoted(fields)}")
 
     def patch(
@@ -243,13 +285,15 @@ class JsonCodec(Codec):
         A value whose parts differ from before is written as a whole, in the specification's spelling.
         """
         assert isinstance(row, JsonRow)
-        value, root = _decode(frame), parse_places(frame)
+        start, end = self.envelope.body(frame)
+        body = frame[start:end]
+        value, root = _decode(body), parse_places(body)
         pieces: dict[Place, bytes] = {}
         for path in differences(before, fields):
             new = value_at(fields, path) if path else self.layout.whole(row, fields)
-            start, length = root.place_of(self._sent_path(value, row, path) if path else ())
-            pieces[start, length] = _spelt_alike(frame[start : start + length], new)
-        return replaced(frame, pieces)
+            at, length = root.place_of(self._sent_path(value, row, path) if path else ())
+            pieces[at, length] = _spelt_alike(body[at : at + length], new)
+        return self.envelope.rewrap(frame, replaced(body, pieces))
 
     # Places.
 
@@ -259,7 +303,10 @@ class JsonCodec(Codec):
         `steps` are in the specification's spelling; at a step that does not exist, the path ends.
         """
         assert isinstance(row, JsonRow)
-        return parse_places(frame).place_of(self._sent_path(_decode(frame), row, steps))
+        start, end = self.envelope.body(frame)
+        body = frame[start:end]
+        at, length = parse_places(body).place_of(self._sent_path(_decode(body), row, steps))
+        return start + at, length
 
     def _sent_path(self, value: Any, row: JsonRow, steps: Path) -> Path:
         """Return the path to a part of the fields with the keys as they were sent, as far as it exists."""
@@ -279,13 +326,15 @@ class JsonCodec(Codec):
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)
-        row, upto = decoded.row, len(frame)
+        row, (start, end) = decoded.row, self.envelope.body(frame)
+        upto = end
         try:
-            _decode(frame)
+            _decode(frame[start:end])
         except NOT_JSON:
             upto = decoded.violations[0].place(frame)[0]
-            row = next(iter(self.layout.begun_rows(frame[:upto], direction)), None)
-        return build_tree(frame, decoded, self.layout, row if isinstance(row, JsonRow) else None, upto)
+            row = next(iter(self.layout.begun_rows(frame[start:upto], direction)), None)
+        row = row if isinstance(row, JsonRow) else None
+        return build_tree(frame, decoded, self.layout, row, upto, self.envelope)
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         is_there = super().text_place(frame, row, name) is not None
@@ -312,33 +361,59 @@ class JsonCodec(Codec):
     def productions(self) -> tuple[str, ...]:
         return tuple(
             f"{name} = {{{', '.join(f'{field.name}: {field.type.title}' for field in each.fields)}}}"
-            for name, each in self._productions.items()
+            for name, each in self._productions().items()
+        )
+
+    def notation(self, row: MessageType) -> str:
+        assert isinstance(row, JsonRow)
+        return _notation(self.layout.whole(row, {field.name: ... for field in row.fields}))
+
+    def resembles(self, frame: bytes, direction: Direction) -> bool:
+        decoded = self.decode(frame, direction)
+        return decoded.row is not None or any(
+            violation.code == "unknown-message" and violation.suggestion is not None
+            for violation in decoded.violations
         )
 
     wire_fallback = "json_any"
 
+    @property
+    def _has_forms(self) -> bool:
+        """True if the fields of some messages are a list, or next to the name."""
+        return any(row.beside or row.form == "list" for row in self.layout.all_rows)
+
     def wire_format(self) -> Mapping[str, Any]:
-        own = sorted(message_names(self.layout) - attribute_names(self.layout))
-        return {
-            "kind": "keyed",
-            "framing": {
-                "kind": "json",
-                "line_end": True,
-                "skips_blanks": True,
-                "starts": {json.dumps(name)[1:-1]: True for name in own} | dict.fromkeys(own, True),
-            },
-            "keys": self.layout.names,
-            "runtime": ("text_types", "json", "keyed"),
-        }
+        framing = self.envelope.wire_framing()
+        if self.framing is not None and self._has_lines:
+            framing = {**self.framing.wire(), "skips_blanks": True}
+        parts = ("text_types", "framing_text", *self.envelope.wire_parts, "json", "pairs", "keyed")
+        described = {"framing": framing, "runtime": parts}
+        if self._has_forms:
+            return {**described, "kind": "keyed", "keys": self.layout.names}
+        return {**described, "encoding": "utf-8", "kind": "json", **self.layout.wire()}
 
     def wire_row(self, row: MessageType) -> Mapping[str, Any]:
         assert isinstance(row, JsonRow)
+        if not self._has_forms:
+            sent = next(sent for sent, name in self.layout.names[row.direction].items() if name == row.name)
+            return {} if isinstance(sent, str) else {"code": str(sent)}
         body = self.layout.body(row)
         return {
             "form": {"list": "tuple"}.get(row.form, row.form),
             "beside": dict.fromkeys(row.beside, True) or None,
             "spelt": body.spelt if isinstance(body, JsonObject) else None,
         }
+
+
+def _notation(value: Any) -> str:
+    if value is ...:
+        return "…"
+    if isinstance(value, dict):
+        members = (f"{json.dumps(key, ensure_ascii=False)}:{_notation(part)}" for key, part in value.items())
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_notation, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _brackets(frame: bytes) -> int:
@@ -357,28 +432,6 @@ def _differ(row: JsonRow, other: JsonRow) -> bool:
         {field.name for field in each.fields if not field.optional} for each in (row, other)
     )
     return other.form != row.form or not required <= others or not others_required <= names
-
-
-def message_names(layout: Layout) -> frozenset[str]:
-    """Return the names of messages in every spelling."""
-    return frozenset(name for names in layout.names.values() for name in names if isinstance(name, str))
-
-
-def attribute_names(layout: Layout) -> frozenset[str]:
-    """Return the names of attributes in every spelling; some are names of messages, too."""
-    fields = [field for row in layout.all_rows for field in row.fields]
-    return frozenset(
-        layout.spellings.of(name for field in fields for name in (field.name, *_names_in(field.type)))
-    )
-
-
-def _names_in(kind: FieldType) -> Iterator[str]:
-    if isinstance(kind, JsonObject):
-        yield from (field.name for field in kind.fields)
-    elif isinstance(kind, JsonBag):
-        yield from (*kind.names, *filter(None, [kind.hidden]))
-    for part in kind.parts:
-        yield from _names_in(part)
 
 
 def _spelt_alike(before: bytes, value: Any) -> bytes:

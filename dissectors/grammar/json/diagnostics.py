@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -34,12 +35,25 @@ _BLANKS = b" \t\r\n"
 _NUMBERS = re.compile(JSON_STRING + rb"|(-?[0-9][-+.0-9eE]*+)")
 
 
+COMMON_CODES: Mapping[str, str] = MappingProxyType(
+    {
+        "charset": "not-utf-8",
+        "empty-line": "empty-message",
+        "missing-attribute": "missing-field",
+        "not-one-message": "unknown-message",
+        "surplus-attribute": "unknown-field",
+        "utf-16": "not-utf-8",
+    }
+)
+"""The codes that all formats of protocol files share, by those of JSON."""
+
+
 class Conventions(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of a protocol for its messages as a whole.
 
     Attributes:
         message: Description of a message.
-        has_lines: True if each message is a line; other line ends and blanks are noted.
+        codes: Public codes of diagnostics, if they differ.
         allows_extensions: True if unknown messages are allowed unless their names look misspelt.
         json_clause: Clause of the specification about JSON.
         message_clause: Clause about what a message is.
@@ -47,7 +61,7 @@ class Conventions(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     message: str = "a JSON object"
-    has_lines: bool = False
+    codes: Mapping[str, str] = COMMON_CODES
     allows_extensions: bool = False
     json_clause: str | None = "RFC 8259"
     message_clause: str | None = None

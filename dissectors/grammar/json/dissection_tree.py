@@ -7,6 +7,7 @@ list, the piece contains its parts.
 from __future__ import annotations
 
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
+from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.json.containers import JsonAlone
 from kiebitz.dissectors.grammar.json.layouts import JsonRow, Layout
@@ -21,7 +22,7 @@ _BLANKS = b" \t\r\n"
 
 
 def build_tree(
-    frame: bytes, decoded: Decoded, layout: Layout, row: JsonRow | None, upto: int
+    frame: bytes, decoded: Decoded, layout: Layout, row: JsonRow | None, upto: int, envelope: Envelope
 ) -> tuple[Piece, ...]:
     """Return the pieces of a frame that is JSON up to an offset.
 
@@ -31,16 +32,22 @@ def build_tree(
         layout: Where messages have their names and fields.
         row: The row that the frame fits, or was probably intended to fit.
         upto: Offset up to which the frame is JSON.
+        envelope: The bytes around the object.
     """
+    size = len(frame)
+    start, end = envelope.body(frame)
+    frame = frame[:end]
     pieces = Pieces(frame)
+    pieces.take_any(start, "markup", envelope.title)
     if row is None:
         body = len(frame.rstrip(_BLANKS)) or len(frame)
         pieces.take_any(body, *not_understood(decoded))
     else:
         _TreeBuilder(frame, decoded, layout, row, upto, pieces).take()
     if not frame[pieces.at :].strip(_BLANKS):
-        pieces.take_any(len(frame), "markup", "line feed" if frame.endswith(b"\n") else "blanks")
-    return pieces.finish(decoded)
+        pieces.take_any(end, "markup", "line feed" if frame.endswith(b"\n") else "blanks")
+    found = pieces.finish(decoded)
+    return found if end == size else (*found, Piece(end, size - end, 0, "markup", envelope.tail))
 
 
 class _TreeBuilder:

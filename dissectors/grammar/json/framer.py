@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -80,6 +80,11 @@ class JsonFraming:
         """The beginning of a message or of an object within it, with its name."""
         name = _ANY_NAME if self._has_any_name else self._name
         return re.compile(rb"\{%s%s%s:" % (_SOME_BLANKS, name, _SOME_BLANKS))
+
+    def wire(self) -> Mapping[str, Any]:
+        """Return the declarative description of lines; see `Codec.wire_format`."""
+        starts = {name.decode(): True for name in sorted(self._own)}
+        return {"kind": "json", "line_end": True, "starts": starts}
 
     def is_own(self, start: re.Match[bytes]) -> bool:
         """Return True if an object with this name is not within a message."""

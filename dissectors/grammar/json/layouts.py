@@ -135,6 +135,10 @@ class Layout(ABC):
     def role(self, row: JsonRow, path: Path) -> Role:
         """Return the role of a member at a path in the specification's spelling."""
 
+    @abstractmethod
+    def wire(self) -> Mapping[str, Any]:
+        """Return the declarative description of the layout; see `Codec.wire_format`."""
+
 
 def _written(name: str) -> frozenset[bytes]:
     """Return a text as it is sent: in UTF-8, and with the escapes that most programs write."""
@@ -212,6 +216,9 @@ class KeyLayout(Layout):
 
     def role(self, row: JsonRow, path: Path) -> Role:
         return "fields" if path == (row.name,) else "other"
+
+    def wire(self) -> Mapping[str, Any]:
+        return {"is_key": True, "name_path": (), "fields_path": (), "reserved": None}
 
 
 class PathLayout(Layout):
@@ -325,6 +332,14 @@ class PathLayout(Layout):
         if path == self.fields_path:
             return "fields"
         return "around" if path in self._inside else "other"
+
+    def wire(self) -> Mapping[str, Any]:
+        return {
+            "is_key": None,
+            "name_path": self.name_path,
+            "fields_path": self.fields_path,
+            "reserved": self.reserved,
+        }
 
 
 def _object_at(message: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:

@@ -217,16 +217,6 @@ def kinds_in(field: FieldSpec) -> Iterator[tuple[str, str]]:
             waiting += [(name, part) for part in parts_of(type)]
 
 
-def names_in(type: FieldTypeSpec) -> Iterator[str]:
-    """Yield the names of the fields of objects in values of a type."""
-    waiting = [type]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, ObjectType):
-            yield from (field.name for field in part.fields)
-        waiting += parts_of(part)
-
-
 def conversion_of(field: FieldSpec, identity: IdentitySpec | None) -> Convert | None:
     """Return the function that replaces ids in a field by names, None if there are none."""
     if identity is not None and field.name == identity.id:

@@ -157,6 +157,7 @@ class RoomTable(Table, kw_only=True):
 class PythonTable(Table, kw_only=True):
     """The parts of a package in Python."""
 
+    codec: Annotated[Text, _about("The class of the codec, such as 'okey.codec:OkeyCodec'.")] = ""
     table: Annotated[Text, _about("The class of the game table, such as 'okey.table:OkeyTable'.")] = ""
     view: Annotated[Text, _about("The function that draws the table, such as 'okey.view:view_of'.")] = ""
 
@@ -537,8 +538,9 @@ class Document(Table, kw_only=True):
     ] = ""
     root: Annotated[Text, _about("Likewise, an element around all messages of a direction.")] = ""
     strict: Annotated[
-        Flag, _about("True if an XML message has only what its row says: '@x=1..8' is an attribute.")
+        Flag, _about("True if a message has only what its row says; in XML, '@x=1..8' is an attribute.")
     ] = False
+    clause: Annotated[Text, _about("Clause of the specification about the form of messages.")] = ""
     codes: Annotated[
         dict[str, int], _about("Messages, and the numbers that stand for them."), _kind("a table")
     ] = {}

@@ -56,7 +56,7 @@ _FORMAT_KEYS: Mapping[str, Collection[str]] = {
     "pad": ("words",),
     "lenient": ("words", "delimited", "lines", "xml"),
     "envelope": ("xml",),
-    "strict": ("xml",),
+    "strict": ("words", "delimited", "lines", "json", "xml"),
     "mark": ("lines",),
     "delimiter": ("delimited", "pairs"),
     "assign": ("pairs",),
@@ -103,7 +103,7 @@ class HeadSection:
         if kind in ("lines", "block", "json", "xml") and self.kind() == "struct":
             key = "framing" if head.framing is not None else "format"
             self._source.remark((key,), 'binary messages may contain line ends: use framing = "length"')
-        ends = ("delimiter", "block", "xml")
+        ends = ("delimiter", "block", "json", "xml")
         self._only_with(
             "framing",
             kind,
@@ -118,13 +118,15 @@ class HeadSection:
         )
         if kind == "xml" and head.end not in ("", _EMPTY_LINE):
             self._source.wrong(("end",), 'in XML, end is an empty line: end = "\\r\\n\\r\\n"')
+        if kind == "json" and head.end not in ("", "\n"):
+            self._source.wrong(("end",), 'in JSON, end is a line feed: end = "\\n"')
         if kind == "size" and not head.size:
             self._source.wrong_key(("framing",), "size needs size, the number of bytes of each message")
         if kind == "fields" and self.kind() != "struct":
             self._source.wrong(("framing",), 'only binary messages end with their fields: format = "struct"')
         if kind == "delimiter" and not head.end:
             self._source.wrong_key(("framing",), 'a delimiter needs end, such as end = "\\u0000"')
-        end = head.end if kind in ("delimiter", "block", "xml") else "\n"
+        end = head.end if kind in ends else "\n"
         return Framing(
             kind=kind,
             end=end,
@@ -209,8 +211,11 @@ class HeadSection:
         if kind == "xml" and not re.fullmatch(r"|tag|([^\s/@]+/)?@[^\s/@]+", head.name):
             problem = 'in XML, name must be "tag", "@attribute" or "element/@attribute"'
             self._source.wrong(("name",), problem)
-        if head.strict and head.name not in ("", "tag"):
+        if kind == "xml" and head.strict and head.name not in ("", "tag"):
             self._source.wrong(("name",), "with strict = true, the name is the tag")
+        is_text = kind in ("words", "delimited", "lines")
+        if is_text and head.strict and framing.kind != "datagrams":
+            self._source.wrong(("strict",), "strict = true belongs to datagrams, if messages are text")
         if len(head.quote) > 1:
             self._source.wrong(("quote",), "quote must be one character")
         if any(len(pad) != 1 for pad in head.pad):

@@ -259,6 +259,8 @@ class _Reader:
             types=self._types.named,
             messages=messages,
             game=self._rooms(messages),
+            clause=head.clause or None,
+            codec=python.codec or None,
             table=python.table or None,
             view=python.view or None,
             references=references,
@@ -450,7 +452,8 @@ class _Reader:
                 problem = f"{'bag' if isinstance(of, BagType) else 'or'} belongs to format = json"
                 self._wrong_field(path, row, field, problem)
         for field in fields if format.kind in ("json", "xml", "struct") else ():
-            has_counts = format.kind == "json" or format.is_strict
+            is_strict_xml = format.kind == "xml" and format.is_strict
+            has_counts = format.kind == "json" or is_strict_xml
             if format.kind != "xml" and any(
                 isinstance(each, ChoiceType) and each.words for each in _types_in(field.type)
             ):
@@ -464,11 +467,11 @@ class _Reader:
                 self._wrong_field(path, row, field, problem)
             if format.kind == "xml" and not format.is_strict and _has_attributes(field):
                 self._wrong_field(path, row, field, "@ belongs to strict = true")
-            if format.is_strict and any(isinstance(each.item, ListType) for each in _lists_in(field.type)):
+            if is_strict_xml and any(isinstance(each.item, ListType) for each in _lists_in(field.type)):
                 self._wrong_field(
                     path, row, field, "elements do not show to which of several lists they belong"
                 )
-        if format.is_strict and not _has_text_or_elements(name, fields):
+        if format.kind == "xml" and format.is_strict and not _has_text_or_elements(name, fields):
             self._source.wrong(path, "an element has a text or elements in it, not both")
         if format.kind not in ("words", "delimited", "struct"):
             return
@@ -567,7 +570,7 @@ class _Reader:
         if table is None or self._parts is None:
             return PythonTable()
         package, installed = self._parts.package, self._parts.installed
-        for key in ("table", "view"):
+        for key in ("codec", "table", "view"):
             name = getattr(table, key)
             if name and not is_part_of(name, package):
                 own = package.rpartition(".")[2]

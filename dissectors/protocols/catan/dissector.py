@@ -15,7 +15,7 @@ from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
-from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR, framer
+from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR
 from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
 from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
 
@@ -139,10 +139,7 @@ _OPEN_TO = 2
 
 
 CATAN = Catan(
-    **assembly_of(__package__),
-    grammar=GRAMMAR,
-    codec=CODEC,
-    framer=framer,
+    **assembly_of(__package__, GRAMMAR, CODEC),
     presentation=CatanPresentation(GRAMMAR, __package__),
     identity=CatanIdentity(
         GRAMMAR,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.field_type import IdentifierKinds, KeysOf
+from kiebitz.dissectors.protocol_file.text_types import identifier_kind
 
 NIEMAND = -1
 """Winner's number of a game without a winner."""
 
-PLAYER = IdentifierKind("player", of_player=True, null_values=(NIEMAND,))
-NAME = IdentifierKind("name", of_player=True)
-TRADE = IdentifierKind("trade")
+PLAYER, NAME, TRADE = map(identifier_kind, ("id", "player", "trade"))
 
 # Kinds of identifiers in the events' data and in the state.
 DATA_IDENTIFIERS: IdentifierKinds = {

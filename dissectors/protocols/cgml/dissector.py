@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.xml.framer import XmlFramer
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
@@ -89,10 +87,7 @@ class Cgml(Dissector):
 
 
 CGML = Cgml(
-    **assembly_of(__package__),
-    grammar=GRAMMAR,
-    codec=CODEC,
-    framer=partial(XmlFramer, framing=CODEC.framing),
+    **assembly_of(__package__, GRAMMAR, CODEC),
     presentation=CgmlPresentation(GRAMMAR, __package__),
     identity=Identity(
         GRAMMAR,

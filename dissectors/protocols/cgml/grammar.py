@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from functools import partial
 
-import msgspec
-
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text
+from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.grammar.xml.tree import location_of as location_in
-from kiebitz.dissectors.protocol_file.packaged import packaged_file, packaged_grammar
-from kiebitz.dissectors.protocol_file.xml_codec import element_row, xml_codec
+from kiebitz.dissectors.protocol_file.packaged import packaged_codec, packaged_grammar
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER
 from kiebitz.dissectors.protocols.cgml.identifiers import (
     DATA_IDENTIFIERS,
@@ -51,21 +49,15 @@ TYPES: dict[str, FieldType] = {
     "load": Range(0, 100),
 }
 
-_FILE = packaged_file(__package__, TYPES).specification
-_FORMAT = msgspec.structs.replace(_FILE.format, python=TYPES)
-
 GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
-    make_row=partial(element_row, of=_FORMAT),
-    foreign=True,
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,
     aliases={"id": "name"},
     # A client sends one player, a server all of them.
     variable_shape=("player",),
     more_words=(
-        _FORMAT.envelope,
         "xml",
         "encoding",
         "standalone",
@@ -81,9 +73,7 @@ GRAMMAR = packaged_grammar(
     ),
 )
 
-CODEC = xml_codec(
-    msgspec.structs.replace(_FILE, format=_FORMAT), GRAMMAR, clause="1 Základní struktura datové zprávy"
-)
+CODEC: XmlCodec = packaged_codec(__package__, GRAMMAR)
 
-location_of = partial(location_in, envelope=_FORMAT.envelope)
+location_of = partial(location_in, envelope=CODEC.format.envelope)
 """Returns the offset and length in bytes of a part of a message's element."""

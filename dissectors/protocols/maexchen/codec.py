@@ -8,18 +8,13 @@ from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Viol
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.text_message import Sent
-from kiebitz.dissectors.grammar.tokens import Splitter
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 
 
 class MaexchenCodec(TextCodec):
     """The codec; a message with surplus fields is assumed to have no other mistake."""
 
     names_fields = False
-
-    def __init__(self) -> None:
-        super().__init__(GRAMMAR, Splitter(";"), clause="Grundlagen")
 
     def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
         return self.exact_rows(rows, count) or self.shorter_rows(rows, count)

@@ -6,12 +6,10 @@ from types import MappingProxyType
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.framing import DatagramFramer
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.presentation import Presentation
-from kiebitz.dissectors.protocol_file.packaged import assembly_of
-from kiebitz.dissectors.protocols.maexchen.codec import MaexchenCodec
+from kiebitz.dissectors.protocol_file.packaged import assembly_of, packaged_codec
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 
@@ -31,10 +29,7 @@ class MaexchenPresentation(Presentation):
 
 
 MAEXCHEN = Dissector(
-    **assembly_of(__package__),
-    grammar=GRAMMAR,
-    codec=MaexchenCodec(),
-    framer=DatagramFramer,
+    **assembly_of(__package__, GRAMMAR, packaged_codec(__package__, GRAMMAR)),
     presentation=MaexchenPresentation(GRAMMAR, __package__),
     identity=Identity(
         GRAMMAR,

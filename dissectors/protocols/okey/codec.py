@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.grammar import Decoded, Grammar, MessageType, Violation, sender_of, unreadable
 from kiebitz.dissectors.grammar.text_codec import Reading, TextCodec
 from kiebitz.dissectors.grammar.text_message import Sent
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, WORDS
+from kiebitz.dissectors.protocol_file.packaged import packaged_codec
+from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
 
 
 class OkeyCodec(TextCodec):
@@ -20,13 +21,8 @@ class OkeyCodec(TextCodec):
     unit = "line"
     names_fields = False
 
-    def __init__(self, grammar: Grammar = GRAMMAR) -> None:
-        super().__init__(
-            grammar,
-            WORDS,
-            Envelope("\r\n", any_line_end=True),
-            clause="Einige Eigenheiten unseres Protokolls",
-        )
+    def __init__(self, grammar: Grammar, *about: Any, **more: Any) -> None:
+        super().__init__(grammar, *about, **more)
         names = b"|".join(re.escape(row.name.encode()) for row in grammar.rows)
         # A quoted token can have any parts.
         self._beginning = re.compile(rb'\n? *(?:"|%b)' % names)
@@ -71,4 +67,4 @@ class OkeyCodec(TextCodec):
             yield from super().surplus(sent, row, reading)
 
 
-CODEC = OkeyCodec()
+CODEC: OkeyCodec = packaged_codec(__package__, GRAMMAR)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
-from kiebitz.dissectors.grammar.framing import AnyLineFramer
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
 from kiebitz.dissectors.identity import Identity
-from kiebitz.dissectors.model import DIRECTIONS, Direction, Event
+from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.okey.codec import CODEC, OkeyCodec
@@ -105,10 +103,7 @@ class Okey(Dissector):
 
 
 OKEY = Okey(
-    **assembly_of(__package__),
-    grammar=GRAMMAR,
-    codec=CODEC,
-    framer=partial(AnyLineFramer, names={each: GRAMMAR.names(each) for each in DIRECTIONS}),
+    **assembly_of(__package__, GRAMMAR, CODEC),
     presentation=OkeyPresentation(GRAMMAR, __package__),
     identity=OkeyIdentity(
         GRAMMAR,

@@ -290,7 +290,6 @@ STATE_IDENTIFIERS: IdentifierKinds = {
 GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
-    foreign=True,
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,
     aliases={"before": "name"},

@@ -13,7 +13,6 @@ from kiebitz.dissectors.grammar.fields import token_types
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
-    Grammar,
     MessageType,
     Violation,
     nearest_word,
@@ -24,6 +23,7 @@ from kiebitz.dissectors.grammar.packet_codec import FirstLines, PacketCodec, lin
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_message import Sent
 from kiebitz.dissectors.model import Direction, Severity
+from kiebitz.dissectors.protocol_file.packaged import packaged_codec
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, SEATS
 from kiebitz.dissectors.protocols.schafkopf.grammar import (
     EMPTY,
@@ -58,9 +58,7 @@ class SchafkopfCodec(PacketCodec):
     noun = "field"
     charset_rule = ("Zeichen = UTF_8", "Zeichen")
     may_be_cut = ("BEENDEN",)
-
-    def __init__(self, grammar: Grammar = GRAMMAR) -> None:
-        super().__init__(grammar, LINES, mark="!", end=END, more_ends={_MODEL: ""}, clause="Paket")
+    lines = LINES
 
     def decode(self, frame: bytes, direction: Direction) -> Decoded:
         decoded = super().decode(frame, direction)
@@ -197,4 +195,4 @@ def card_place(
     return 0, length
 
 
-CODEC = SchafkopfCodec()
+CODEC: SchafkopfCodec = packaged_codec(__package__, GRAMMAR)

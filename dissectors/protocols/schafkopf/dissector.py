@@ -64,10 +64,7 @@ class Schafkopf(Dissector):
 
 
 SCHAFKOPF = Schafkopf(
-    **assembly_of(__package__),
-    grammar=GRAMMAR,
-    codec=CODEC,
-    framer=CODEC.framer,
+    **assembly_of(__package__, GRAMMAR, CODEC),
     presentation=SchafkopfPresentation(GRAMMAR, __package__),
     identity=Identity(
         GRAMMAR,

@@ -59,7 +59,7 @@ def production(symbol: str, words: Sequence[str]) -> str:
 
 def symbol_of(kind: FieldType) -> str:
     """Return the nonterminal of a type."""
-    symbol: str = getattr(kind, "symbol")  # noqa: B009  # all types above have one
+    symbol: str = getattr(kind, "symbol", kind.title)
     return symbol
 
 
@@ -105,12 +105,6 @@ class Choice(Word):
     ) -> None:
         self.symbol = symbol
         super().__init__(*words, title=title or production(symbol, words or [*(values or ())]), values=values)
-
-
-def one_of(*words: str) -> Choice:
-    """Return the type of the words of a row, such as `JA|NEIN`."""
-    symbol = " | ".join(f'"{word}"' for word in words)
-    return Choice(f"({symbol})" if len(words) > 1 else symbol, *words, title=symbol)
 
 
 class Flag(Choice):
@@ -324,13 +318,12 @@ STATE_IDENTIFIERS: IdentifierKinds = {
 GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
-    choice=one_of,
     foreign=True,
     data_identifiers=DATA_IDENTIFIERS,
     state_identifiers=STATE_IDENTIFIERS,
     # A client sends its own answer, the server those of all.
     variable_shape=("kontra",),
-    more_words=(END, TWICE_ENCODED),
+    more_words=(TWICE_ENCODED,),
 )
 
 

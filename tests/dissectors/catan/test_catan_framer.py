@@ -16,7 +16,6 @@ from strength import every, times
 from kiebitz.dissectors.grammar import framing
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.json import framer as json_framer
-from kiebitz.dissectors.grammar.json.codec import attribute_names, message_names
 from kiebitz.dissectors.grammar.json.framer import JsonFraming
 from kiebitz.dissectors.grammar.json.scanner import (
     DEPTH_LIMIT,
@@ -25,15 +24,15 @@ from kiebitz.dissectors.grammar.json.scanner import (
     first_error,
     parse_places,
 )
+from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.catan.grammar import CODEC
-from kiebitz.dissectors.protocols.catan.grammar import framer as catan_framer
 
 Step = str | int
 Path = tuple[Step, ...]
 
 
 def cut(pieces: Iterable[bytes | None], start: int = 0) -> list[Frame]:
-    framer = catan_framer("c2s")
+    framer = CATAN.framer("c2s")
     frames: list[Frame] = []
     for piece in pieces:
         if piece is None:
@@ -195,9 +194,10 @@ def test_an_unknown_name_after_a_gap_begins_no_message() -> None:
     assert cut([HALLO, None]) == [Frame(0, b"", len(HALLO), "gap")]
 
 
-MESSAGE_NAMES, ATTRIBUTE_NAMES = message_names(CODEC.layout), attribute_names(CODEC.layout)
+assert CODEC.framing is not None
+MESSAGE_NAMES = {name for names in CODEC.layout.names.values() for name in names}
 NAMES = st.sampled_from(sorted(MESSAGE_NAMES))
-CLEAR_NAMES = st.sampled_from(sorted(MESSAGE_NAMES - ATTRIBUTE_NAMES))
+CLEAR_NAMES = st.sampled_from(sorted(MESSAGE_NAMES & {*CODEC.framing.wire()["starts"]}))
 VALUES = st.recursive(
     st.one_of(
         st.none(),
@@ -359,7 +359,7 @@ def test_an_overlong_message_ends_at_a_line_feed_or_a_message_start(
 @pytest.mark.parametrize("gap", [False, True])
 @pytest.mark.parametrize("part", every(3, [b"x", b"{", b'{"a":', b'{"Hallo"' + b" " * 99, b' {"Hall', b" "]))
 def test_endless_messages_are_not_held(part: bytes, gap: bool) -> None:
-    framer = catan_framer("s2c")
+    framer = CATAN.framer("s2c")
     framer.feed(0, b"x")
     if gap:
         framer.gap(1, 1)

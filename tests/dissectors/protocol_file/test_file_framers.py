@@ -15,7 +15,7 @@ from kiebitz.dissectors.grammar.framing import DatagramFramer, Frame, LineFramer
 from kiebitz.dissectors.grammar.json import framer as json_framer
 from kiebitz.dissectors.grammar.xml import framer as xml_framer
 from kiebitz.dissectors.protocol_file import field_extents, framers
-from kiebitz.dissectors.protocol_file.framers import framer_of
+from kiebitz.dissectors.protocol_file.codecs import framer_of
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, Parser
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.protocol_file.specification import Framing, HeaderPart

@@ -64,9 +64,6 @@ def _file() -> str:
     text = Path(GRAMMAR.table_file).read_text()
     rows = text[text.index("[clauses]") : text.index("[events]")]
     (mode,) = (field.type for row in GRAMMAR.rows if row.name == "SPIELSTDU" for field in row.fields)
-    rows = rows.replace('trick",', 'trick", end = "",').replace(
-        'trick < MODEL",', 'trick < MODEL", end = "",'
-    )
     return HEAD.replace("MODES", "|".join(f"'{word}'" for word in mode.words)) + rows
 
 
