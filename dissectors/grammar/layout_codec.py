@@ -238,7 +238,8 @@ class LayoutCodec(Codec):
 
     def is_unread(self, part: Part, decoded: Decoded) -> bool:
         """Return True if a field's bytes could not be read."""
-        return bool(part.path) and part.path[0] not in decoded.fields
+        # An optional field of a valid message may have an empty text.
+        return bool(part.path) and not decoded.valid and part.path[0] not in decoded.fields
 
     def text_place(self, frame: bytes, row: MessageType, name: str) -> Place | None:
         part = self._part_of(frame, row, name)

@@ -89,7 +89,7 @@ class Sent(msgspec.Struct, frozen=True):
     def field_part(self, field: Field, start: int, end: int) -> Part | None:
         """Return the part of a field with these tokens, None if there are none."""
         kind, path, tokens = field.type, (field.name,), self.tokens[start:end]
-        if not tokens and (kind.width[0] or field.optional):
+        if start > len(self.tokens) or (not tokens and (kind.width[0] or field.optional)):
             return None
         before = self.end_of(start)
         if isinstance(kind, Rest):

@@ -299,6 +299,8 @@ class JsonFramer(StructuredFramer):
         self._state = "between"
 
     def _drop(self) -> None:
-        del self._held[: self._at]
-        self._dropped += self._at
-        self._at = 0
+        # The last byte says whether a beginning after it is a mark.
+        size = max(0, self._at - 1)
+        del self._held[:size]
+        self._dropped += size
+        self._at -= size

@@ -238,6 +238,17 @@ def test_only_the_bytes_of_changed_values_are_replaced(framing: str, of: str) ->
             assert written == dissector.codec.encode(name, direction, wanted)
 
 
+@pytest.mark.full(but=2)
+@some_formats
+def test_each_beginning_of_a_frame_has_its_pieces(framing: str, of: str) -> None:
+    dissector = protocol(framing, of)
+    for frame in frames(framing, of):
+        for direction in DIRECTIONS:
+            for end in range(len(frame) + 1):
+                check_anatomy(dissector, frame[:end], direction)
+            check_anatomy(dissector, frame + b' ""', direction)
+
+
 @pytest.mark.full(but=15)
 @each_format
 def test_each_field_has_its_place(framing: str, of: str) -> None:
