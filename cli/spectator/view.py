@@ -13,7 +13,7 @@ from kiebitz.cli.terminal.screen import Group, RenderableType, Text
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.view import Scene
-from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.model import PUBLIC, Event
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.seek import seen_state, seen_state_with_last_game, state_with_last_game
@@ -191,7 +191,8 @@ class SpectatorView:
         names = self._names.get(table_id)
         if names is None:
             names = self._names[table_id] = self._everybody(table_id)
-        return Scene(numbers.state(drawn), shown, names)
+        viewer = None if self._player == PUBLIC else self._player
+        return Scene(numbers.state(drawn), shown, names, viewer)
 
     def _drawn_state(self, table_id: int, seq: int, state: State, game: int | None) -> State:
         """Return the visible part of a state; a game that has ended stays until the next one begins."""

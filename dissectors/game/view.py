@@ -18,12 +18,14 @@ from kiebitz.dissectors.model import Event
 class Scene(msgspec.Struct, frozen=True):
     """A table at a position: its state as the viewer knows it, and the latest events, oldest first.
 
-    `names` are all players of the session in a fixed order, which determines their colours.
+    `names` are all players of the session in a fixed order, which determines their colours. The `viewer` is
+    the player whose seat comes first.
     """
 
     state: State
     events: Sequence[Event] = ()
     names: Sequence[str] = ()
+    viewer: str | None = None
 
     def game(self) -> tuple[str, dict[str, Any]]:
         """Return the number and the state of the game to draw, both empty if no game is on.

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from kiebitz.dissectors.game.state import State
+import msgspec
+
+from kiebitz.dissectors.game.state import State, set_at
 from kiebitz.dissectors.game.view import (
     Dice,
     Element,
@@ -23,6 +25,7 @@ from kiebitz.dissectors.game.view import (
     View,
     counted,
 )
+from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocol_file.expressions import Scope, compile_expression
 from kiebitz.dissectors.protocol_file.game.grid import GridView, optional_expression
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, ROOMS
@@ -36,6 +39,12 @@ _MAX_SEATS = 100
 _MAX_PIECES = 100
 _MAX_FIGURES = 8
 _MAX_LINES = 8
+_MAX_LOOKED_AT = 3
+"""Number of events that are searched for the latest change of the grid: a turn may follow a move."""
+
+_MAX_OF_A_MOVE = 4
+"""Maximum number of cells that change in one move, as in castling; more are another board."""
+
 States = Sequence[Mapping[str, Any]]
 
 
@@ -53,6 +62,43 @@ def states_of(state: State, number: str | None = None) -> States:
         return parts[number], state
     waiting = [part for part in rooms.values() if isinstance(part, dict)] if isinstance(rooms, dict) else []
     return (*waiting[-1:], state)
+
+
+def _state_before(state: State, events: Sequence[Event]) -> State | None:
+    """Return a state as it was before the last of these events, as far as they say so; None without changes.
+
+    A value that no earlier event has set is left out.
+    """
+    *earlier, last = events
+    if not last.changes:
+        return None
+    known = {
+        (tuple(path), event.game_id): value for event in earlier for path, value in event.changes if path
+    }
+    before = _copy_along(state, [_shown_path(path, last) for path, _ in last.changes])
+    for path, _ in last.changes:
+        set_at(before, _shown_path(path, last), known.get((tuple(path), last.game_id)))
+    return before
+
+
+def _shown_path(path: Sequence[str], event: Event) -> list[str]:
+    """Return the path of a change in the state that is shown, whose games have their own numbers."""
+    is_of_game = len(path) > 1 and path[0] == GAMES and event.game_id is not None
+    return [GAMES, str(event.game_id), *path[2:]] if is_of_game else [*path]
+
+
+def _copy_along(state: State, paths: Sequence[Sequence[str]]) -> State:
+    """Return a state whose objects along these paths are copies, so that they can be changed."""
+    copied = dict(state)
+    for path in paths:
+        place = copied
+        for step in path[:-1]:
+            inner = place.get(step)
+            if not isinstance(inner, dict):
+                break
+            place[step] = dict(inner)
+            place = place[step]
+    return copied
 
 
 class Board:
@@ -120,6 +166,8 @@ class Board:
         piles = tuple(self._drawn_piles(scope))
         story = tuple(self._story(scope, names, turn))
         has_more = grid is not None or dice is not None or any(pile.is_known for pile in piles) or story
+        if grid is not None:
+            grid = msgspec.structs.replace(grid, fresh=self._changed_cell(grid, scene, latest, names))
         if self._hand is None:
             # Tables without hands have no room for piles.
             story, piles = (*story, *map(_pile_line, piles)), ()
@@ -134,6 +182,28 @@ class Board:
             grid=grid,
             unknown="the board is not known" if self._grid is not None and grid is None else "",
         )
+
+    def _changed_cell(
+        self, grid: Grid, scene: Scene, latest: str | None, names: Sequence[str]
+    ) -> tuple[int, int] | None:
+        """Return the cell that the latest change of the grid has used; None if it is not one move."""
+        assert self._grid is not None
+        for place in range(len(scene.events) - 1, max(len(scene.events) - 1 - _MAX_LOOKED_AT, -1), -1):
+            before = _state_before(scene.state, scene.events[: place + 1])
+            if before is None:
+                continue
+            old = self._grid.grid(Scope({}, None, states_of(before, latest)), names)
+            rows = old.rows if old is not None else ()
+            changed = [
+                (y, x)
+                for y, row in enumerate(grid.rows)
+                for x, token in enumerate(row)
+                if y >= len(rows) or x >= len(rows[y]) or token != rows[y][x]
+            ]
+            if changed:
+                put = [(y, x) for y, x in changed if grid.rows[y][x] is not None]
+                return (put or changed)[-1] if len(changed) <= _MAX_OF_A_MOVE else None
+        return None
 
     def empty_grid(self, states: Sequence[State]) -> str | None:
         """Return why the grid is empty in all of these states although there are values for it, or None."""

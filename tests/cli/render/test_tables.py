@@ -21,6 +21,7 @@ from svg_properties import SHAPES, check, drawings
 from terminal_scenes import drawn, event
 
 from kiebitz.cli.render.svg import draw
+from kiebitz.cli.render.views import view_of
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 
@@ -156,6 +157,17 @@ def test_a_players_view_has_no_secrets_of_others(game: str) -> None:
             assert any(doing in mine for doing in ("rolls", "says", "bluffs", "wants", "lost"))
             held += 1
     assert held
+
+
+@pytest.mark.parametrize("game", STATES)
+def test_a_players_own_seat_comes_first(game: str) -> None:
+    """Card tables have it at the bottom, others begin with it."""
+    state = STATES[game]
+    order = [seat.name for seat in getattr(view_of(game, Scene(state)), "seats", ())]
+    assert order
+    for place, name in enumerate(order):
+        view = view_of(game, Scene(state, viewer=name))
+        assert [seat.name for seat in getattr(view, "seats", ())] == order[place:] + order[:place]
 
 
 @pytest.mark.full(but=1)

@@ -171,6 +171,32 @@ def test_grids(grid: str, cells: Any, shown: list[str]) -> None:
     assert rows(view_of(f"{HEAD}[board.grid]\n{grid}\n", state).grid) == shown
 
 
+ROWS = ["abc", "def", "g.h"]
+BEFORE = ["abc", "de.", "gfh"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "changes", "fresh"),
+    [
+        ({"0,0": "a", "1,0": "b", "2,2": "c"}, [[(["map", "1,0"], "b")]], (0, 1)),
+        # The turn after a move changes nothing on the board.
+        ({"0,0": "a", "1,0": "b"}, [[(["map", "1,0"], "b")], [(["turn"], "bob")]], (0, 1)),
+        ({"0,0": "a"}, [[(["map", "1,1"], None)], [], [], [(["turn"], "bob")]], None),
+        # A server that sends all cells each time.
+        ([*map(list, ROWS)], [[(["map"], [*map(list, BEFORE)])], [(["map"], [*map(list, ROWS)])]], (2, 1)),
+        ([*map(list, ROWS)], [[(["map"], [*map(list, ROWS)])]], None),
+    ],
+)
+def test_the_last_move_is_marked(cells: Any, changes: list[Any], fresh: tuple[int, int] | None) -> None:
+    events = [Event(n, 1, None, n, 0, "set", None, {}, change) for n, change in enumerate(changes, 1)]
+    view = dissector_of(f'{HEAD}[board.grid]\ncells = "map"\n').presentation.view(
+        Scene({"map": cells, "turn": "bob"}, events)
+    )
+    assert view is not None
+    assert view.grid is not None
+    assert view.grid.fresh == fresh
+
+
 def test_a_grid_that_is_not_known() -> None:
     view = view_of(f'{HEAD}[board.grid]\ncells = "map"\n', {"players": {"alice": {}}})
     assert (view.grid, view.unknown) == (None, "the board is not known")
