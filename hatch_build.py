@@ -16,6 +16,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOMS = ("cli", "dissectors", "proxy", "storage")
+EXAMPLES = ("nim21.toml", "roborally.toml")
 
 
 class RoomLinks(BuildHookInterface[Any]):
@@ -30,6 +31,8 @@ class RoomLinks(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version != "editable":
             build_data["force_include"].update({room: f"kiebitz/{room}" for room in ROOMS})
+            examples = {f"docs/examples/{name}": f"kiebitz/services/examples/{name}" for name in EXAMPLES}
+            build_data["force_include"].update(examples)
             if _is_compiling():
                 self._compile(build_data)
             return

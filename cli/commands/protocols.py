@@ -6,11 +6,10 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
-from kiebitz.cli.completion.network import complete_protocol
+from kiebitz.cli.completion.network import complete_protocol, with_prefix
 from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.terminal.console import Candidate, Line, Styled, show_line, wrapped
@@ -57,6 +56,13 @@ def _complete_names(context: click.Context, parameter: click.Parameter, text: st
     return complete_protocol(context, parameter, text)
 
 
+def _complete_examples(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+    """Complete the names for --like."""
+    from kiebitz.services.protocol_template import examples
+
+    return with_prefix(text, examples())
+
+
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME | CAPTURE...]", shell_complete=_complete_names)
 @click.option(
@@ -74,6 +80,12 @@ def _complete_names(context: click.Context, parameter: click.Parameter, text: st
     help="Write a commented protocol file to begin with.",
 )
 @click.option(
+    "--like",
+    metavar="NAME",
+    shell_complete=_complete_examples,
+    help="With --new: begin with the file of this protocol, or with this example, such as pexeso.",
+)
+@click.option(
     "-T",
     "form",
     type=click.Choice(("lua", "toml")),
@@ -88,7 +100,12 @@ def _complete_names(context: click.Context, parameter: click.Parameter, text: st
 )
 @protocol_option
 def protocols(
-    names: tuple[str, ...], checked: str | None, created: str | None, form: str | None, output: str | None
+    names: tuple[str, ...],
+    checked: str | None,
+    created: str | None,
+    like: str | None,
+    form: str | None,
+    output: str | None,
 ) -> None:
     """List the protocols, or print one's messages, events, rules and filter names.
 
@@ -99,6 +116,9 @@ def protocols(
     -T lua writes a dissector for Wireshark and tshark, generated from the grammar. What it cannot check, or
     shows under another name, is listed on standard error.
 
+    --new writes a template, or with --like the file of a protocol or of an example: real courses' protocols,
+    with events and a board. What a built-in protocol has in Python is left out.
+
     -T toml writes the protocol's file. Of Kiebitz's own protocols, the game and some types are in Python, so
     -P does not take their files, and --check looks these parts up in the installed protocol.
 
@@ -108,6 +128,7 @@ def protocols(
       kiebitz protocols maexchen
       kiebitz protocols uno -P uno.toml
       kiebitz protocols --new uno.toml
+      kiebitz protocols --new memory.toml --like pexeso
       kiebitz protocols --check uno.toml monday.pcap
       kiebitz protocols maexchen -T lua -o maexchen.lua
       kiebitz protocols maexchen -T toml | kiebitz protocols --check -
@@ -118,10 +139,12 @@ def protocols(
         )
     if checked is not None and created is not None:
         raise click.UsageError("--check and --new exclude each other")
+    if like is not None and created is None:
+        raise click.UsageError("--like is for --new FILE")
     if created is not None:
         if names:
             raise click.UsageError("--new takes no further arguments")
-        _create(created)
+        _create(created, like)
     elif checked is not None:
         # Loads what only protocol files need.
         from kiebitz.cli.protocol_check import check_protocol_file
@@ -156,27 +179,24 @@ def _write_script(dissector: Dissector, path: str) -> None:
 
 def _write_file(dissector: Dissector, path: str) -> None:
     """Write the TOML file of a protocol. Raises UsageError if it has none, and OSError."""
-    from kiebitz.dissectors.protocol_file.dissector import FileDissector
+    from kiebitz.services.protocol_template import text_of
 
-    grammar = dissector.grammar
-    if isinstance(dissector, FileDissector):
-        text = dissector.specification.text
-    elif grammar.table_file is not None:
-        text = Path(grammar.table_file).read_text(encoding="utf-8")
-    else:
-        raise click.UsageError(f"{grammar.protocol} is written in Python: it has no file")
+    text = text_of(dissector)
+    if text is None:
+        raise click.UsageError(f"{dissector.protocol} is written in Python: it has no file")
     with opened(path, STANDARD_OUTPUT) as output:
         output.write(text.encode())
 
 
-def _create(path: str) -> None:
-    """Write the template of a protocol file. Raises StorageError and OSError."""
+def _create(path: str, like: str | None) -> None:
+    """Write a protocol file to begin with. Raises KiebitzError and OSError."""
     from kiebitz.services.protocol_template import template
 
     if path != STANDARD_OUTPUT and os.path.lexists(path):
         raise click.UsageError(f"{path} exists: name another file, or delete it first")
+    text = template(path, like)
     with opened(path, STANDARD_OUTPUT) as file:
-        file.write(template(path).encode())
+        file.write(text.encode())
     if path != STANDARD_OUTPUT:
         name = shlex.quote(path)
         print_error_line(f"Edit it, then: kiebitz protocols --check {name} CAPTURE")

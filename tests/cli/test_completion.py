@@ -191,6 +191,7 @@ def test_any_word_is_gone_on_with(cases: list[tuple[str, str, str, bool]]) -> No
         ("games {game}:", ["{game}:1", "{game}:2", "{game}:*"]),
         ("probe server -d o", ["okey"]),
         ("protocols sch", ["schafkopf"]),
+        ("protocols --new x.toml --like pe", ["pexeso"]),
         ("protocols -P {dice} di", ["dice"]),
         ("sniff -P {dice} -d tcp.port==1,d", ["tcp.port==1,dice"]),
         ("protocols -P {dice}x cat", ["catan"]),

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from command import ROOT, kiebitz
 
+from kiebitz.dissectors.protocol_file.reading.reader import read
+from kiebitz.services.protocol_template import examples
+
 CAPTURE = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
 
 MIA = """\
@@ -64,6 +67,22 @@ def test_a_new_file_on_standard_output_and_of_any_name(file: Path) -> None:
     for name, protocol in {"7 Wonders!": "wonders", "catan": "game", "tcp": "game", "Ü": "game"}.items():
         assert kiebitz("protocols", "--new", f"{name}.toml").status == 0
         assert f'protocol = "{protocol}"' in (file.parent / f"{name}.toml").read_text()
+
+
+@pytest.mark.parametrize("name", [name for name, _ in examples()])
+def test_a_new_file_like_another(file: Path, name: str) -> None:
+    assert kiebitz("protocols", "--new", "mine.toml", "--like", name).status == 0
+    found = read((file.parent / "mine.toml").read_text()).specification
+    assert (found.protocol, found.title) == ("mine", "Mine")
+    assert found.messages
+
+
+def test_a_new_file_like_nothing(file: Path) -> None:
+    for name, hint in {"pexezo": ": did you mean pexeso?", "go": "; there are: maexchen, "}.items():
+        done = kiebitz("protocols", "--new", "mine.toml", "--like", name)
+        assert (done.status, done.out) == (1, "")
+        assert done.err.startswith(f"kiebitz: no protocol and no example is called {name}{hint}")
+        assert not (file.parent / "mine.toml").exists()
 
 
 def test_an_existing_file_is_kept(file: Path) -> None:
@@ -221,6 +240,7 @@ def test_a_database(file: Path) -> None:
 USAGE = {
     "both": (("--check", "a", "--new", "b"), "--check and --new exclude each other"),
     "new and more": (("--new", "b", "a"), "--new takes no further arguments"),
+    "like without new": (("--like", "okey"), "--like is for --new FILE"),
     "two names": (("maexchen", "catan"), "give one protocol, or captures after --check FILE"),
 }
 

@@ -19,9 +19,13 @@ from kiebitz.dissectors.model import OPPOSITE, Direction, port_of
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.services.drafting import draft_from, read_traffic
+from kiebitz.services.protocol_template import example_files
 
 COURSES = Path(__file__).parents[1] / "data" / "courses"
-"""Samples of protocols of courses, as text, with protocol files of their messages."""
+"""Samples of protocols of courses, as text."""
+
+EXAMPLES = example_files()
+"""Their protocol files."""
 
 Kind = tuple[str, str]
 """Direction and name of a message."""

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 from command import CAPTURES, ROOT
-from draft_measure import COURSES, Measures, Share, compare, dissector_in, draft_of, draft_of_course
+from draft_measure import EXAMPLES, Measures, Share, compare, dissector_in, draft_of, draft_of_course
 from strength import a_few
 
 from kiebitz.dissectors.registry import dissector_of
@@ -79,8 +79,7 @@ def _measured(name: str) -> tuple[Measures, str]:
         dissector = dissector_in(ROOT / "docs" / "examples" / "roborally.toml")
     else:
         draft, conversations = draft_of_course(name)
-        file = COURSES / f"{name}.toml"
-        dissector = dissector_in(file) if file.exists() else None
+        dissector = dissector_in(EXAMPLES[name]) if name in EXAMPLES else None
     return {} if dissector is None else compare(draft, conversations, dissector), draft.seen
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from draft_measure import COURSES, course
+from draft_measure import COURSES, EXAMPLES, course
 from file_conversations import sentences
 from strength import every, times
 
@@ -21,8 +21,6 @@ from kiebitz.dissectors.protocol_file.reading.reader import read
 from kiebitz.dissectors.protocol_file.reading.trial import Trial
 from kiebitz.dissectors.testing import CHECKS
 
-FILES = sorted(path.stem for path in COURSES.glob("*.toml"))
-
 
 def lines_of(sample: str, sign: str) -> list[str]:
     lines = (COURSES / f"{sample}.txt").read_text().splitlines()
@@ -31,7 +29,7 @@ def lines_of(sample: str, sign: str) -> list[str]:
 
 @pytest.mark.parametrize("sample", sorted(path.stem for path in COURSES.glob("*.txt")))
 def test_events_and_board_of_a_sample(sample: str) -> None:
-    reading = read((COURSES / f"{sample.split('-')[0]}.toml").read_text())
+    reading = read(EXAMPLES[sample.split("-")[0]].read_text())
     assert not reading.remarks
     dissector = dissector_from(reading.specification)
     conversations = course(sample)
@@ -68,9 +66,9 @@ def test_events_and_board_of_a_sample(sample: str) -> None:
 
 
 @pytest.mark.full(but=2)
-@pytest.mark.parametrize("name", every(1, FILES))
+@pytest.mark.parametrize("name", every(1, sorted(EXAMPLES)))
 def test_properties_of_all_protocols(name: str) -> None:
-    reading = read((COURSES / f"{name}.toml").read_text())
+    reading = read(EXAMPLES[name].read_text())
     dissector = dissector_from(reading.specification)
     trial = Trial(reading, dissector)
     assert not trial.remarks
