@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from kiebitz.cli.options.messages import game_option, moment_option, player_option
 from kiebitz.cli.options.protocol_files import protocol_option
@@ -16,7 +17,7 @@ from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.players import check_player
-from kiebitz.storage.read.seek import END, Position, TablePosition, game_at, tables_at
+from kiebitz.storage.read.seek import END, Position, TablePosition, game_at, state_of_game, tables_at
 from kiebitz.storage.read.timeline import Timeline
 
 # It loads Rich, without which help and errors come sooner.
@@ -42,8 +43,8 @@ def state(
 ) -> None:
     """Show the state of the game at any moment, combined from the messages of all players.
 
-    A game that has ended is shown in its final state. Most shells treat a # at the start of a word as a
-    comment: write --at=#7 or --at '#7'.
+    A game that has ended is shown in its final state, and each of several games at once. Most shells
+    treat a # at the start of a word as a comment: write --at=#7 or --at '#7'.
 
     \b
     Example:
@@ -109,12 +110,27 @@ def _draw(
     from kiebitz.cli.terminal.screen import Console, Text
 
     console = Console()
-    for place, found in enumerate(tables):
+    shown = [each for found in tables for each in _games_of(timeline, found, spectator_view, game)]
+    for place, (found, number) in enumerate(shown):
         if place:
             console.print()
-        events = timeline.recent(found.table.id, found.seq, RECENT)
-        console.print(spectator_view.picture(found.table.id, found.state, events, game))
+        events = timeline.recent(found.table.id, found.seq, RECENT, number if game is None else None)
+        console.print(spectator_view.picture(found.table.id, found.state, events, number))
         console.show(Text(spectator_view.latest(events), "dim"))
+
+
+def _games_of(
+    timeline: Timeline, found: TablePosition, spectator_view: SpectatorView, game: int | None
+) -> Iterator[tuple[TablePosition, int | None]]:
+    """Yield a table for each of several games at once, with the row id of the game."""
+    games = spectator_view.games(found.table.id, found.seq, found.state) if game is None else {}
+    if not games:
+        yield found, game
+    for number in map(int, games):
+        row_id = timeline.numbers.row_id_if_any("games", number)
+        assert row_id is not None, "the game is in the state"
+        state = state_of_game(timeline, found.table.id, row_id, found.seq, found.state)
+        yield msgspec.structs.replace(found, state=state), row_id
 
 
 def _write_svg(

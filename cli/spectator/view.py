@@ -13,7 +13,7 @@ from kiebitz.cli.terminal.screen import Group, RenderableType, Text
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.view import Scene
-from kiebitz.dissectors.model import PUBLIC, Event
+from kiebitz.dissectors.model import PUBLIC, Event, Game
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.seek import seen_state, seen_state_with_last_game, state_with_last_game
@@ -83,6 +83,23 @@ class SpectatorView:
         if self._player is not None:
             state = seen_state(self._visibility, self._player, table_id, seq, game)
         return self._timeline.numbers.state(state)
+
+    def games(self, table_id: int, seq: int, state: State) -> dict[str, str]:
+        """Return the labels of a table's games by number, if there are several at once."""
+        if self._player is not None:
+            state = seen_state(self._visibility, self._player, table_id, seq)
+        games = state.get("games")
+        known = map(self._timeline.game, map(int, games)) if isinstance(games, dict) else ()
+        found = {
+            str(self._timeline.numbers.number("games", game.id)): self.label(game)
+            for game in known
+            if game is not None
+        }
+        return found if len(found) > 1 else {}
+
+    def label(self, game: Game) -> str:
+        """Return the label of a game."""
+        return game.label if self._player is None else self._visibility.label(game, self._player)
 
     def sentence(self, event: Event) -> str:
         """Return an event as a sentence."""

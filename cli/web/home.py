@@ -10,9 +10,10 @@ import hashlib
 import re
 import sqlite3
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -54,6 +55,10 @@ _RECENT = 20
 """Maximum number of events that are searched for the latest visible one."""
 
 _MAX_TABLES = 40
+
+_SHOWN_S = 60
+"""Time in seconds for which a game that has ended is shown beside those that are on."""
+
 _MAX_PLAYERS = 12
 
 _RETRY_S = 10.0
@@ -278,7 +283,7 @@ def _summarize(
     timeline, viewer = reader.timeline, watch.viewer
     watch.update(reader, live)
     infos = table_infos(reader)
-    tables = [_table(reader, info, live, watch, now_ns) for info in infos[:_MAX_TABLES]]
+    tables = [table for info in infos[:_MAX_TABLES] for table in _tables(reader, info, live, watch, now_ns)]
     started_ns = timeline.session.started_ns
     latest_ns = max(
         (event.ts_ns for info in infos for event in timeline.recent(info.table, info.last, 1)), default=None
@@ -326,12 +331,42 @@ def _result(
     return shortened(sentence if is_told else f"{sentence}; {winner}", MAX_TEXT)
 
 
-def _table(
+def _tables(
     reader: Reader, info: records.TableInfo, live: bool, watch: LiveWatch, now_ns: int
+) -> Iterator[records.HomeTable]:
+    """Yield a live table's games, if there are several at once, or else the table.
+
+    A game that has ended is one of them for a while. Alarms are about the table: the first one has them.
+    """
+    timeline = reader.timeline
+    since_ns = now_ns - _SHOWN_S * _SECOND_NS
+    games = timeline.games_since(info.table, since_ns, _MAX_TABLES) if live else []
+    if not any(
+        one.ended_ns is None or one.ended_ns > following.started_ns for one, following in pairwise(games)
+    ):
+        yield _table(reader, info, timeline.last_game(info.table), live, watch, now_ns)
+        return
+    view = reader.spectator_view(watch.viewer)
+    for game in games:
+        table = _table(reader, info, game, live and game is games[0], watch, now_ns)
+        span = timeline.span(game.id)
+        at = span[1].seq if span is not None else info.last
+        latest = view.latest(timeline.recent(info.table, at, _RECENT, game.id))
+        yield msgspec.structs.replace(
+            table,
+            at=at,
+            latest=shortened(latest, MAX_TEXT),
+            result=table.result if game.ended_ns is not None else None,
+            game=timeline.numbers.number("games", game.id),
+            label=shortened(view.label(game), MAX_TEXT),
+        )
+
+
+def _table(
+    reader: Reader, info: records.TableInfo, game: Game | None, live: bool, watch: LiveWatch, now_ns: int
 ) -> records.HomeTable:
     """Return a table as it is now, or at the end of its last game: after it, players leave."""
     timeline = reader.timeline
-    game = timeline.last_game(info.table)
     at, result = info.last, None
     if game is not None and (is_over(game) or not live):
         span = timeline.span(game.id)

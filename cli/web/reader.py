@@ -28,6 +28,7 @@ from kiebitz.services.damage import damaged_database
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import StreamNames, check_player
+from kiebitz.storage.read.seek import state_of_game
 from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Inheritance, Visibility
@@ -120,8 +121,8 @@ class Reader:
         """Open a connection of its own, or use that of a timeline."""
         self.served = served
         self._before: Inheritance | None = None
-        self.drawn: OrderedDict[tuple[int, int, str | None], RenderedTable] = OrderedDict()
-        """The latest pictures by table, event and player; see `cached_table`."""
+        self.drawn: OrderedDict[tuple[int, int, str | None, int | None], RenderedTable] = OrderedDict()
+        """The latest pictures by table, event, player and game; see `cached_table`."""
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:
@@ -308,28 +309,45 @@ _MAX_PICTURES = 64
 """Number of pictures kept: the fragments of a picture are requested soon after it."""
 
 
-def cached_table(reader: Reader, table: TableInfo, seq: int, player: str | None) -> RenderedTable:
-    """Return the picture of a table after event `seq` in a player's view, from the cache if it is there."""
-    place = (table.id, seq, player)
+def cached_table(
+    reader: Reader, table: TableInfo, seq: int, player: str | None, game: int | None = None
+) -> RenderedTable:
+    """Return the picture of a table, or of its game of this number, after an event in a player's view."""
+    place = (table.id, seq, player, game)
     drawn = reader.drawn.get(place)
     if drawn is None:
-        drawn = reader.drawn[place] = render_table(reader, table, seq, player)
+        drawn = reader.drawn[place] = render_table(reader, table, seq, player, game)
         if len(reader.drawn) > _MAX_PICTURES:
             reader.drawn.popitem(last=False)
     return drawn
 
 
-def render_table(reader: Reader, table: TableInfo, seq: int, player: str | None) -> RenderedTable:
-    """Draw a table after event `seq`."""
-    spectator_view = reader.spectator_view(player)
-    events = reader.timeline.recent(table.id, seq, RECENT)
+def render_table(
+    reader: Reader, table: TableInfo, seq: int, player: str | None, game: int | None = None
+) -> RenderedTable:
+    """Draw a table, or its game with this number, after event `seq`."""
+    timeline, spectator_view = reader.timeline, reader.spectator_view(player)
+    row_id = timeline.numbers.row_id_if_any("games", game)
+    events = timeline.recent(table.id, seq, RECENT, row_id)
     # A player's view computes its own state.
-    state = reader.timeline.state_at(table.id, seq) if player is None else {}
-    drawings = spectator_view.drawings(table.id, state, events, SHAPES)
+    state = timeline.state_at(table.id, seq) if player is None else {}
+    games = spectator_view.games(table.id, seq, state)
+    if row_id is not None and player is None:
+        state = state_of_game(timeline, table.id, row_id, seq, state)
+    drawings = spectator_view.drawings(table.id, state, events, SHAPES, row_id)
     wide, tall = (
         records.Places(drawing.width, drawing.height, drawing.pieces) for drawing in drawings.values()
     )
     words = drawings["wide"].words
-    title, latest = spectator_view.title(table.id, events), spectator_view.latest(events)
-    closing = spectator_view.closing(events)
-    return RenderedTable(records.Picture(table.id, seq, title, latest, words, wide, tall, closing), drawings)
+    picture = records.Picture(
+        table.id,
+        seq,
+        spectator_view.title(table.id, events, row_id),
+        spectator_view.latest(events),
+        words,
+        wide,
+        tall,
+        spectator_view.closing(events),
+        games=games,
+    )
+    return RenderedTable(picture, drawings)

@@ -77,7 +77,8 @@ class HomeTable(Answer, frozen=True):
     """A table on the home page: the event to draw it after, and its latest event as a sentence.
 
     A live table has `alerts`, and says for whom its game waits. `result` is that of its last game, as a
-    sentence, if no game has begun since.
+    sentence, if no game has begun since. Of a table with several games at once, each is one, with the number
+    of its `game` and its label.
     """
 
     table: TableInfo
@@ -86,6 +87,8 @@ class HomeTable(Answer, frozen=True):
     alerts: list[str]
     waiting: str | None
     result: str | None
+    game: int | None = None
+    label: str = ""
 
 
 class HomeSession(Answer, frozen=True):
@@ -202,7 +205,8 @@ class Picture(Answer, frozen=True, omit_defaults=True):
     """A table after event `seq`: a wide and a tall drawing, and a description in words.
 
     `closing` says how a game ended if since then players have only left. `fragments` are those that the
-    picture pushed before did not have; otherwise they must be requested.
+    picture pushed before did not have; otherwise they must be requested. `games` has the labels of several
+    games at once, by number.
     """
 
     table: int
@@ -214,6 +218,7 @@ class Picture(Answer, frozen=True, omit_defaults=True):
     tall: Places
     closing: str | None = None
     fragments: dict[str, str] | None = None
+    games: dict[str, str] = {}
 
 
 class Fragments(Answer, frozen=True):

@@ -27,7 +27,7 @@ from kiebitz.cli.web.lists import (
     messages,
     stream_list,
 )
-from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, cached_table
+from kiebitz.cli.web.reader import NotThereError, Reader, RenderedTable, ServedSession, cached_table
 from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, ForbiddenError, Parameter, RowRange
 from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.statistics import table_statistics
@@ -56,6 +56,7 @@ _AFTER = Parameter("after", "number", "rows after this number")
 _BEFORE = Parameter("before", "number", "rows before this number, the nearest")
 _AROUND = Parameter("around", "number", "rows on both sides of this number")
 _TABLE = Parameter("table", "number", "only this table")
+_GAME = Parameter("game", "number", "only this game of the table")
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -162,18 +163,23 @@ def _state(reader: Reader, request: ApiRequest) -> records.StateAt:
 
 def _picture(reader: Reader, request: ApiRequest) -> records.Picture:
     table = _table(reader, request)
-    return cached_table(reader, table, _at(reader, request, table), request.player).picture
+    return _drawn(reader, request, table).picture
+
+
+def _drawn(reader: Reader, request: ApiRequest, table: TableInfo) -> RenderedTable:
+    at = _at(reader, request, table)
+    return cached_table(reader, table, at, request.player, request.number("game"))
 
 
 def _fragments(reader: Reader, request: ApiRequest) -> records.Fragments:
     table = _table(reader, request)
-    drawn = cached_table(reader, table, _at(reader, request, table), request.player)
+    drawn = _drawn(reader, request, table)
     return records.Fragments(drawn.fragments(request.names()))
 
 
 def _svg(reader: Reader, request: ApiRequest) -> bytes:
     table = _table(reader, request)
-    drawn = cached_table(reader, table, _at(reader, request, table), request.player)
+    drawn = _drawn(reader, request, table)
     drawing = drawn.drawings[cast(Shape, request.text("shape") or "wide")]
     if request.number("bare"):
         return document(drawing)
@@ -296,14 +302,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "the picture of a table after an event: positions of fragments",
         records.Picture,
         _picture,
-        (_AT, _AS),
+        (_AT, _GAME, _AS),
     ),
     Endpoint(
         "/api/tables/{table}/fragments",
         "the fragments of that picture",
         records.Fragments,
         _fragments,
-        (_AT, Parameter("names", "names", "their names, separated by commas; default: all"), _AS),
+        (_AT, _GAME, Parameter("names", "names", "their names, separated by commas; default: all"), _AS),
     ),
     Endpoint(
         "/api/tables/{table}/picture.svg",
@@ -312,6 +318,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _svg,
         (
             _AT,
+            _GAME,
             Parameter("shape", "shape", "wide or tall"),
             Parameter("bare", "number", "1 omits the title and the latest event"),
             _AS,

@@ -41,6 +41,10 @@ class GameTable(ABC):
         is certain again, the receiver is blamed for nothing that such a message could explain.
         """
 
+    def share_rooms(self, whole: GameTable) -> bool:
+        """Take from another table which client plays which game; False if there is one game at a time."""
+        return False
+
     def closed(self, stream: Stream, ts_ns: int) -> None:
         """Handle the end of a stream of this table."""
         return

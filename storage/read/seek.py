@@ -125,10 +125,17 @@ def game_at(timeline: Timeline, number: int, moment: Position) -> TablePosition:
             f"{_elapsed(timeline, last)}"
         )
     found = _table_position(timeline, table, seq)
-    part = _part(found.state, game.id)
-    if part is None and (left := timeline.seq_of_removal(game.id, table.id, first_seq, seq)) is not None:
-        part = _last_part(timeline, table.id, game.id, left)
-    return msgspec.structs.replace(found, state=_with_game(found.state, game.id, part))
+    state = state_of_game(timeline, table.id, game.id, seq, found.state)
+    return msgspec.structs.replace(found, state=state)
+
+
+def state_of_game(timeline: Timeline, table_id: int, game_id: int, seq: int, state: State) -> State:
+    """Return a table's state after event `seq` with a single game, if need be as it ended."""
+    part = _part(state, game_id)
+    first_seq = timeline.first_seq(table_id)
+    if part is None and (left := timeline.seq_of_removal(game_id, table_id, first_seq, seq)) is not None:
+        part = _last_part(timeline, table_id, game_id, left)
+    return _with_game(state, game_id, part)
 
 
 def state_with_last_game(timeline: Timeline, table_id: int, seq: int, state: State) -> State:

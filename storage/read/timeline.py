@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -133,6 +134,15 @@ class Timeline:
         ).fetchone()
         return _game(row) if row is not None else None
 
+    def games_since(self, table_id: int, ts_ns: int, most: int) -> list[Game]:
+        """Return the latest games of a table that were on at a time or later, oldest first."""
+        rows = self.connection.execute(
+            f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? AND table_id = ?"
+            " AND (ended_ns IS NULL OR ended_ns >= ?) ORDER BY id DESC LIMIT ?",
+            (self.session.id, table_id, ts_ns, most),
+        )
+        return [_game(row) for row in rows][::-1]
+
     def count_games(self) -> int:
         """Return the number of the session's games."""
         query = "SELECT count(*) FROM games WHERE session_id = ?"
@@ -171,9 +181,12 @@ class Timeline:
         )
         return map(StoredEvent._make, check_ascending(rows))
 
-    def recent(self, table_id: int, seq: int, count: int) -> list[Event]:
-        """Return the last `count` events of a table up to number `seq`, oldest first."""
-        return list(self.events_between(table_id, seq - count, seq))
+    def recent(self, table_id: int, seq: int, count: int, game_id: int | None = None) -> list[Event]:
+        """Return the last `count` events of a table, or of its game, up to number `seq`, oldest first."""
+        if game_id is None:
+            return list(self.events_between(table_id, seq - count, seq))
+        latest = self.events_between(table_id, None, seq, "+e.game_id = ?", [game_id])
+        return [*islice(latest, count)][::-1]
 
     def events_between(
         self,

@@ -6,11 +6,11 @@ import { AT_FIRST, differs } from "./view_state.js";
 const WRITTEN_AFTER_MS = 400;
 /** Maximum length of a part of an address in a sentence. */
 const MOST_SHOWN = 30;
-const NUMBERS = ["session", "table", "at", "message"];
+const NUMBERS = ["session", "table", "game", "at", "message"];
 const TEXTS = ["as", "filter", "pane"];
 const FLAGS = ["several", "projector", "home"];
 /** Changes of these add a step to the browser's history. */
-const STEPS = ["session", "table", "as", "message", "several", "home"];
+const STEPS = ["session", "table", "game", "as", "message", "several", "home"];
 
 /**
  * Parse an address; what it leaves out has its default. `group` is the name of a session; `wrong` are sentences about

@@ -90,13 +90,13 @@ export class HomePage extends Part {
     const isWall = id === "home-live";
     const { projector, as } = this.view.now;
     const items = shown.map(([one, table]) => {
-      const key = `${id} ${one.session.number} ${table?.table.table ?? 0}`;
+      const key = `${id} ${one.session.number} ${table?.table.table ?? 0} ${table?.game ?? 0}`;
       if (!this.#cards.has(key)) this.#cards.set(key, new Card());
       const card = this.#cards.get(key);
       card.show(one, table, projector);
       if (table !== null && one.trouble === null) {
         const shape = isWall ? this.#wall.shape : "wide";
-        card.draw(this.source.boardAddress(one.session.number, table.table.table, as, table.at, shape), this.#boardEvery);
+        card.draw(this.source.boardAddress(one.session.number, table, as, shape), this.#boardEvery);
       }
       return card.item;
     });
@@ -152,7 +152,8 @@ class Card {
     this.#shown = shown;
     const { session } = one;
     const alerts = alertsOf(one, table);
-    const place = table === null ? "" : `&table=${table.table.table}`;
+    const game = table?.game ? `&game=${table.game}` : "";
+    const place = table === null ? "" : `&table=${table.table.table}${game}`;
     this.#link.setAttribute("href", `#session=${session.number}${place}${isProjected ? "&projector=1" : ""}`);
     this.#link.classList.toggle("has-alerts", alerts.length > 0);
     write(this.#title, titleOf(one, table));
@@ -225,8 +226,8 @@ function busiest(tables) {
 function titleOf({ session: { label }, tables_in_all: tables }, table) {
   if (table === null) return label ?? "No table yet";
   const { title, place } = table.table;
-  if (label === null) return `${title} ${place}`;
-  return tables > 1 ? `${label} · ${place}` : label;
+  const words = [label === null ? `${title} ${place}` : label, label !== null && tables > 1 && place, table.label];
+  return words.filter(Boolean).join(" · ");
 }
 
 function startOf({ started }) {

@@ -139,12 +139,12 @@ export class Navigation extends Part {
     this.view.update({ speed: this.view.now.speed === 0 ? 1 : 0 });
   }
 
-  /** Switch to another table at the same time. */
-  switchTable(table) {
+  /** Switch to another table, or to one of its games, at the same time. */
+  switchTable(table, game = null) {
     this.#queue(async () => {
       const { at, as } = this.view.now;
       const { timeline, seq } = this.model;
-      const change = { table, several: false, message: null, notice: "", playing: false };
+      const change = { table, game, several: false, message: null, notice: "", playing: false };
       if (at !== null && timeline !== null) {
         const other = new TimelineData(await this.source.timeline(table, as));
         change.at = Math.max(other.seqAt(timeline.secondsAt(seq)), other.begin);

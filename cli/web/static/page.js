@@ -95,7 +95,7 @@ export function showPage(source) {
     filter: () => filterLine.open(),
     tables: () =>
       view.update(
-        model.tables.length > 1 ? { several: !view.now.several } : { notice: "there is only one table" },
+        model.tables.length > 1 || Object.keys(model.games).length > 1 ? { several: !view.now.several } : { notice: "there is only one table" },
       ),
     home: () =>
       model.hasHome ? model.open({ ...view.now, home: true }) : view.update({ notice: "there is only one session" }),

@@ -11,31 +11,31 @@ export class Pictures extends Part {
   /**
    * Return the picture of a table after an event.
    *
-   * @param {{table: number, as: string|null, at: number}} moment
+   * @param {{table: number, as: string|null, at: number, game?: number|null}} moment
    * @returns {Promise<object>}
    */
-  async at({ table, as, at }) {
-    const key = this.#key(table, as, at);
+  async at({ table, as, at, game = null }) {
+    const key = this.#key(table, as, at, game);
     let pending = this.#cached.get(key);
     if (pending === undefined) {
-      pending = this.source.picture(table, as, at);
+      pending = this.source.picture(table, as, at, game);
       this.#cache(key, pending);
       pending.catch(() => this.#cached.delete(key));
     }
     const picture = await pending;
     const lacking = this.fragments.lackedBy(picture);
-    if (lacking.length) this.fragments.take(await this.source.fragments(table, as, picture.seq, lacking));
+    if (lacking.length) this.fragments.take(await this.source.fragments(table, as, picture.seq, lacking, game));
     return picture;
   }
 
   /** Cache a picture pushed by the server, with its fragments. */
   take(as, picture) {
     this.fragments.take(picture.fragments ?? {});
-    this.#cache(this.#key(picture.table, as, picture.seq), Promise.resolve(picture));
+    this.#cache(this.#key(picture.table, as, picture.seq, null), Promise.resolve(picture));
   }
 
-  #key(table, as, at) {
-    return JSON.stringify([this.source.session, table, as, at]);
+  #key(table, as, at, game) {
+    return JSON.stringify([this.source.session, table, as, at, game]);
   }
 
   #cache(key, pending) {

@@ -21,6 +21,8 @@ export class SessionModel extends Part {
   version = "";
   sessions = [];
   tables = [];
+  /** Labels of the games of the current table by number, if there are several at once. */
+  games = {};
   players = [];
   /** The only player whose view the page's key shows; null for the full key. */
   onlyPlayer = null;
@@ -123,9 +125,9 @@ export class SessionModel extends Part {
   #showHome({ projector = false }, wrong) {
     this.tables = this.players = [];
     this.timeline = this.tableEvents = null;
-    const { session, table, at, message } = AT_FIRST;
+    const { session, table, game, at, message } = AT_FIRST;
     const as = projector ? PUBLIC : null;
-    this.view.update({ session, table, at, as, message, home: true, several: false, projector });
+    this.view.update({ session, table, game, at, as, message, home: true, several: false, projector });
     this.view.update({ playing: false, live: false, notice: wrong.join(" · "), trouble: "" });
     this.view.notifyData();
   }

@@ -7,7 +7,7 @@
  * @property {number} session number of the current session
  * @property {() => Promise<object>} sessions
  * @property {() => Promise<object>} home all sessions; server only
- * @property {(session: number, table: number, as: string|null, at: number, shape: string) => string} boardAddress server only
+ * @property {(session: number, table: object, as: string|null, shape: string) => string} boardAddress of a table of the home page; server only
  * @property {() => Promise<object>} tables
  * @property {(table: number, as: string|null) => Promise<object>} timeline
  * @property {(table: number, as: string|null, params: object) => Promise<object>} events

@@ -18,9 +18,9 @@ export class ServerSource extends ApiSource {
   }
 
   /** Return the URL of a board as an SVG document. */
-  boardAddress(session, table, as, at, shape) {
-    const params = { session: session === 1 ? null : session, as, at, shape, bare: 1 };
-    return this.address(`tables/${table}/picture.svg`, params);
+  boardAddress(session, { table, at, game }, as, shape) {
+    const params = { session: session === 1 ? null : session, as, at, game, shape, bare: 1 };
+    return this.address(`tables/${table.table}/picture.svg`, params);
   }
 
   /** Return the held messages of the relay that records the session. */

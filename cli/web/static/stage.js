@@ -24,7 +24,7 @@ export class Stage extends Part {
     matchMedia("(orientation: portrait)").addEventListener("change", () => this.#fit());
     this.#fit();
     this.view.listen((now, before) => {
-      if (differs(now, before, "session", "table", "as", "at", "data")) this.#show();
+      if (differs(now, before, "session", "table", "game", "as", "at", "data")) this.#show();
       else if (this.#key() === null) this.#empty();
       else if (differs(now, before, "projector") && this.#picture) this.#tell();
       if (differs(now, before, "several")) this.#fit();
@@ -37,20 +37,21 @@ export class Stage extends Part {
   }
 
   #key() {
-    const { session, table, as } = this.view.now;
+    const { session, table, game, as } = this.view.now;
     if (table === null || this.model.timeline === null) return null;
-    return JSON.stringify([session, table, as, this.model.seq]);
+    return JSON.stringify([session, table, game, as, this.model.seq]);
   }
 
   async #ask(key) {
-    const [session, table, as, at] = JSON.parse(key);
-    const picture = await this.pictures.at({ table, as, at });
+    const [session, table, game, as, at] = JSON.parse(key);
+    const picture = await this.pictures.at({ table, as, at, game });
     // A late picture of another table or viewer is dropped.
-    if (!differs(this.view.now, { session, table, as }, "session", "table", "as")) this.#draw(picture);
+    if (!differs(this.view.now, { session, table, game, as }, "session", "table", "game", "as")) this.#draw(picture);
   }
 
   #draw(picture) {
     this.#picture = picture;
+    this.model.games = picture.games ?? {};
     this.#frame.classList.remove("is-empty");
     this.#drawing.show(picture, this.#shape);
     byId("board-words").replaceChildren(...picture.words.map((words) => element("li", {}, words)));

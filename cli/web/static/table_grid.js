@@ -58,9 +58,10 @@ export class TableGrid extends Part {
     try {
       while (this.#isStale) {
         this.#isStale = false;
-        const { tables } = this.model;
-        this.#arrange(tables);
-        for (const table of tables) await this.#drawOne(table);
+        const tiles = [];
+        for (const table of this.model.tables) tiles.push(...(await this.#tilesOf(table)));
+        this.#arrange(tiles);
+        for (const tile of tiles) await this.#drawOne(tile);
       }
     } catch (error) {
       this.view.update({ notice: error.message });
@@ -69,35 +70,51 @@ export class TableGrid extends Part {
     }
   }
 
-  #arrange(tables) {
-    const numbers = tables.map(({ table }) => table);
-    if ([...this.#small.keys()].join() === numbers.join()) return;
+  /** Return the tiles of a table: one for each of several games at once. */
+  async #tilesOf({ table, title, server, first, last }) {
+    const { as } = this.view.now;
+    const at = Math.max(first, Math.min(await this.#seqOf(table, last), last));
+    const { games = {} } = await this.pictures.at({ table, as, at });
+    const tile = { table, at, game: null, key: `${table}`, name: `${title} ${server}` };
+    if (Object.keys(games).length < 2) return [tile];
+    return Object.entries(games).map(([game, label]) => ({
+      ...tile,
+      game: Number(game),
+      key: `${table} ${game}`,
+      name: this.model.tables.length > 1 ? `${tile.name} · ${label}` : label,
+    }));
+  }
+
+  #arrange(tiles) {
+    const keys = tiles.map(({ key }) => key);
+    if ([...this.#small.keys()].join() === keys.join()) return;
     this.#small.clear();
-    const buttons = tables.map(({ table, title, server }) => {
+    const buttons = tiles.map(({ table, game, key, name }) => {
       const svg = svgElement("svg", { "aria-hidden": "true", preserveAspectRatio: "xMidYMid meet" });
       const sentence = element("span", { class: "tile-latest" });
       const button = element(
         "button",
-        { type: "button", class: "tile", onclick: () => this.navigation.switchTable(table) },
-        element("span", { class: "tile-title" }, `${title} ${server}`),
+        { type: "button", class: "tile", onclick: () => this.navigation.switchTable(table, game) },
+        element("span", { class: "tile-title" }, name),
         element("span", { class: "tile-board" }, svg),
         sentence,
       );
-      this.#small.set(table, { drawing: new Drawing(svg, this.fragments), text: new PacedText(sentence), shown: null });
+      this.#small.set(key, { drawing: new Drawing(svg, this.fragments), text: new PacedText(sentence), shown: null });
       return button;
     });
     this.#grid.replaceChildren(...buttons.map((button) => element("div", {}, button)));
     this.#wall.fit();
-    buttons[Math.max(numbers.indexOf(this.view.now.table), 0)]?.focus();
+    const { table, game } = this.view.now;
+    const at = tiles.findIndex((tile) => tile.table === table && (game === null || tile.game === game));
+    buttons[Math.max(at, 0)]?.focus();
   }
 
-  async #drawOne({ table, first, last }) {
+  async #drawOne({ table, game, key, at }) {
     const { as } = this.view.now;
-    const at = Math.max(first, Math.min(await this.#seqOf(table, last), last));
-    const small = this.#small.get(table);
+    const small = this.#small.get(key);
     const shown = JSON.stringify([as, at, this.#wall.shape]);
     if (small === undefined || small.shown === shown) return;
-    const picture = await this.pictures.at({ table, as, at });
+    const picture = await this.pictures.at({ table, as, at, game });
     small.shown = shown;
     small.drawing.show(picture, this.#wall.shape);
     small.text.show(picture.latest);

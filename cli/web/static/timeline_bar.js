@@ -49,7 +49,7 @@ export class TimelineBar extends Part {
   }
 
   #gameWords(timeline, seq) {
-    const game = timeline.gameAt(seq);
+    const game = timeline.games.find(({ game }) => game === this.view.now.game) ?? timeline.gameAt(seq);
     if (game === null) return "";
     const isOver = game.result && timeline.games.at(-1) === game && seq === timeline.last;
     return isOver ? `${game.label}: ${game.result}` : game.label;

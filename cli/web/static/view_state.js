@@ -4,6 +4,7 @@
  * @typedef {object} State
  * @property {number} session number of the session
  * @property {number|null} table null if there is none yet
+ * @property {number|null} game number of the game that is drawn, of several at once; null is the latest event's
  * @property {number|null} at number of an event of the table; null is the end, which is followed while live
  * @property {string|null} as the viewer; null sees everything
  * @property {string} filter
@@ -30,6 +31,7 @@ export const PUBLIC = "public";
 export const AT_FIRST = Object.freeze({
   session: 1,
   table: null,
+  game: null,
   at: null,
   as: null,
   filter: "",

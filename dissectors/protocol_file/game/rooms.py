@@ -47,6 +47,10 @@ class Rooms:
         self._by_stream: dict[int, Place] = {}
         self._by_player: dict[str, str] = {}
 
+    def share(self, whole: Rooms) -> None:
+        """Take the rooms of connections and players from another table."""
+        self._by_stream, self._by_player = whole._by_stream, whole._by_player
+
     def states(self) -> Iterator[GameState]:
         """Yield the states of all rooms, and of the table."""
         yield self._table

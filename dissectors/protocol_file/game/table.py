@@ -90,6 +90,12 @@ class FileTable(GameTable):
         self._handle(message, plan, connection, place)
         log.add(stream_id, key, _Broadcast(message.ts_ns, message.event_id, message.game_id))
 
+    def share_rooms(self, whole: GameTable) -> bool:
+        if self._rooms is None or not isinstance(whole, FileTable) or whole._rooms is None:
+            return False
+        self._rooms.share(whole._rooms)
+        return True
+
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         # A stream that is new here only began before the capture: nothing that it brought is in the state.
         if not is_gap or stream.id in self._players.connections:
@@ -333,7 +339,10 @@ class FileTable(GameTable):
         players = next(filter(None, (state.get("players") for state in self._state.states)), None)
         if isinstance(players, dict) and 1 < len(players) < 9:
             return label(" – ".join(players))
-        return self._plan.specification.title
+        game, room = self._plan.specification.game, self._state.room
+        if game is None or room is None:
+            return self._plan.specification.title
+        return label(f"{game.id if game.id.isidentifier() else self._plan.specification.title} {room}")
 
     # Rules.
 

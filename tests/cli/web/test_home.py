@@ -16,6 +16,8 @@ import msgspec
 import pytest
 from browser import Look, served
 from command import CAPTURES, kiebitz
+from file_conversations import Conversation
+from file_conversations import dissector_of as dissector_of_file
 from inspected_captures import items_of
 from live_session import Live
 from processes_and_rows import until
@@ -282,6 +284,71 @@ def test_alarms_are_true_at_each_moment_of_a_game(tmp_path: Path) -> None:
                 assert re.fullmatch(pattern or "None", str(table[key])), (name, table)
             alarm = " ".join(table["alerts"])
             assert re.fullmatch(moment.alarm or "", alarm), (name, table)
+
+
+ROOMS = """protocol = "rooms"
+title = "Rooms"
+game = "room"
+[messages]
+LOGIN = "c: name=player"
+JOINED = "s: room=id:room"
+START = "s*: first=player"
+MOVED = "s*: name=player x=integer"
+OVER = "s*: name=player"
+[identity]
+login = "LOGIN"
+[events]
+started = { on = "START", opens = true, say = "{first} begins", put = { "players.{first}.x" = 0 } }
+moved = { on = "MOVED", say = "{name} moves", put = { "players.{name}.x" = "x" } }
+over = { on = "OVER", ends = true, say = "{name} wins", result = { winner = "name" } }
+"""
+ROOM_LINES = (
+    *("a> LOGIN ann", "a< JOINED 7", "b> LOGIN bob", "b< JOINED 9", "a< START ann", "b< START bob"),
+    *("a< MOVED ann 3", "b< MOVED bob 4", "b< OVER bob", "a< MOVED ann 5"),
+)
+
+
+@contextmanager
+def two_rooms(folder: Path) -> Iterator[tuple[str, ...]]:
+    """Record two games at once; yield the arguments to serve them."""
+    file = folder / "rooms.toml"
+    file.write_text(ROOMS)
+    dissector = dissector_of_file(ROOMS)
+    talk = Conversation(dissector).send(*ROOM_LINES)
+    path = str(folder / "rooms.db")
+    recorder = Recorder(path, "relay", "made up", decode_as={("tcp", 4711): dissector})
+    recorder.record(later(talk.items, time.time_ns() - 5 * SECOND_NS))
+    recorder.commit()
+    yield path, "-P", str(file)
+    recorder.close()
+
+
+def test_each_of_several_games_at_once_is_a_tile(tmp_path: Path) -> None:
+    with two_rooms(tmp_path) as arguments, serving(*arguments) as server:
+        (session,) = server.well("api/home")["sessions"]
+        tiles = [(one["game"], one["label"], one["latest"], one["result"]) for one in session["tables"]]
+        assert tiles == [(1, "room 7", "ann moves", None), (2, "room 9", "bob wins", "bob wins")]
+        for game, player, sentence in ((1, "ann", "ann moves"), (2, "bob", "bob wins")):
+            for view in ("", "&as=public"):
+                found = server.well(f"api/tables/1/picture?game={game}{view}")
+                assert (found["latest"], "".join(found["words"]).count(player) > 0) == (sentence, True)
+                other = {"ann": "bob", "bob": "ann"}[player]
+                assert other not in "".join(found["words"])
+        during = server.well("api/tables/1/picture?at=6")
+        assert during["games"] == {"1": "room 7", "2": "room 9"}
+
+
+@pytest.mark.full
+def test_tiles_of_games_lead_to_their_pictures(tmp_path: Path, look: Look) -> None:
+    with two_rooms(tmp_path) as arguments, served(*arguments) as server:
+        sight = look(f"{server.address}#at=6")
+        sight.until(lambda: sight.is_seen("#latest"), "the table is there")
+        sight.press("t")
+        sight.until(lambda: sight.texts("#several .tile-title") == ["room 7", "room 9"], "two tiles")
+        sight.tell("document.querySelectorAll('#several .tile')[1].click()")
+        sight.until(lambda: "game=2" in str(sight.tell("location.hash")), "the game is in the address")
+        sight.until(lambda: sight.texts("#game") == ["room 9"], "its name is shown")
+        sight.leave()
 
 
 def later(items: Sequence[Item], by_ns: int) -> list[Item]:
