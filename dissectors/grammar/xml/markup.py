@@ -31,8 +31,10 @@ ATTRIBUTES = rb"""[^<>"']*+(?>(?:(?:"[^"<\r\n]*+"|'[^'<\r\n]*+')[^<>"']*+)*)"""
 """The contents of a tag. A value in quotes may contain ">", but no line end, as its end may be missing."""
 
 _NAME = re.compile(rb"<(/?)([A-Za-z_:\x80-\xff][^\s<>/]*+)")
+_ANY_ATTRIBUTES = ATTRIBUTES.replace(rb"<\r\n]", b"<]")
+"""Likewise, with line ends in values, as XML has them: then the next tag is not in a value."""
 _TAG = re.compile(
-    rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<%s>|<[^<>]*+>?" % ATTRIBUTES,
+    rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<%s>|<%s>|<[^<>]*+>?" % (_ANY_ATTRIBUTES, ATTRIBUTES),
     re.DOTALL,
 )
 

@@ -246,6 +246,8 @@ def test_each_beginning_of_a_frame_has_its_pieces(framing: str, of: str) -> None
         for direction in DIRECTIONS:
             for end in range(len(frame) + 1):
                 check_anatomy(dissector, frame[:end], direction)
+                # In XML, that may be in the value of an attribute.
+                check_anatomy(dissector, frame[:end] + b">\r\n" + frame[end:], direction)
             check_anatomy(dissector, frame + b' ""', direction)
 
 
