@@ -133,6 +133,9 @@ class Dissector:
         decoded = [self.codec.decode(frame, direction) for frame in frames]
         if any(each.valid and each.row is not None and each.row.name != NAMELESS for each in decoded):
             return "certain"
+        if decoded and all(row.name == NAMELESS for row in self.grammar.rows):
+            # Its messages resemble those of others.
+            return "similar" if any(each.valid for each in decoded) else None
         return "similar" if any(self.codec.resembles(frame, direction) for frame in frames) else None
 
 
