@@ -21,6 +21,8 @@ PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text()
 _BLOCKS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 FILE = _BLOCKS[0]
 FIRST = next(block for block in _BLOCKS if block.startswith('"""Dice'))
+REFERENCE = (ROOT / "docs" / "protocol-files.md").read_text()
+WHOLE_FILES = [FILE, *re.findall(r"^```toml\n(protocol = .*?)^```$", REFERENCE, re.DOTALL | re.MULTILINE)]
 EXCERPTS = [block for block in _BLOCKS if block not in (FILE, FIRST)]
 SOURCES = [
     path.read_text()
@@ -50,8 +52,9 @@ def test_an_excerpt_is_in_a_package(excerpt: str) -> None:
     assert any(_as_lines(excerpt) in _as_lines(source) for source in SOURCES)
 
 
-def test_the_file_has_no_remarks() -> None:
-    assert read(FILE).remarks == ()
+@pytest.mark.parametrize("file", WHOLE_FILES, ids=lambda file: file.splitlines()[0])
+def test_a_file_of_a_page_has_no_remarks(file: str) -> None:
+    assert read(file).remarks == ()
 
 
 def test_there_are_excerpts() -> None:
