@@ -74,7 +74,6 @@ _LIBRARIES = ("click", "lark", "rich")
 
 _LEFT_OUT = (
     "cli/commands",
-    "cli/completion",
     "cli/interop",
     "cli/mitm",
     "cli/probe",

@@ -1,4 +1,4 @@
-// Announcements for screen readers: at most one sentence per second; of several, the latest.
+// Sentences at a pace at which they can be heard and read.
 
 import { write } from "./elements.js";
 
@@ -35,5 +35,41 @@ export class Announcer {
       this.#timer = 0;
       if (this.#waiting !== null) this.#speak();
     }, EVERY_MS);
+  }
+}
+
+/** Minimum time for which a sentence is shown. */
+export const READABLE_MS = 1500;
+
+/** Shows sentences in an element; of those that arrive while one is being read, the latest follows it. */
+export class PacedText {
+  #target;
+  #readable;
+  #next = null;
+  #timer = 0;
+
+  /**
+   * @param {HTMLElement} target
+   * @param {() => number} [readable] returns the minimum time for which a sentence is shown, in milliseconds
+   */
+  constructor(target, readable = () => READABLE_MS) {
+    this.#target = target;
+    this.#readable = readable;
+  }
+
+  /** @param {string} text */
+  show(text) {
+    this.#next = text;
+    if (this.#readable() === 0) clearTimeout(this.#timer);
+    else if (this.#timer !== 0) return;
+    this.#write();
+  }
+
+  #write() {
+    const text = this.#next;
+    this.#next = null;
+    const time = text === null || text === "" ? 0 : this.#readable();
+    this.#timer = time === 0 ? 0 : setTimeout(() => this.#write(), time);
+    if (text !== null) write(this.#target, text);
   }
 }

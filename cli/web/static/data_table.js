@@ -1,7 +1,7 @@
 // Tables whose columns sort at a click on their heads, and can be hidden.
 
 import { element } from "./elements.js";
-import { keep, recall } from "./stored_choice.js";
+import { keep, recall } from "./theme.js";
 
 /** The column by which each table is sorted, and its direction, by the table's title. */
 const orders = new Map();

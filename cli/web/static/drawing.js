@@ -1,4 +1,4 @@
-// A drawing of a table: fragments placed on a sheet, wide or tall.
+// Drawings of tables: fragments placed on a sheet, wide or tall; and walls of tiles with drawings.
 
 import { printable, svgElement } from "./elements.js";
 
@@ -54,4 +54,48 @@ export class Drawing {
  */
 export function shapeFor(width, height) {
   return height > width ? "tall" : "wide";
+}
+
+/** Width of a tile in pixels below which its text cannot be read. */
+const NARROWEST = 270;
+/** Width of a board in proportion to its height, with the text of its tile. */
+const PROPORTION = 1.45;
+
+/** Arranges the children of a list in columns. */
+export class Wall {
+  #list;
+  #changed;
+  /** The shape of drawings that fills the tiles. */
+  shape = "wide";
+
+  /**
+   * @param {HTMLElement} list
+   * @param {() => void} changed is called after the shape has changed
+   */
+  constructor(list, changed) {
+    this.#list = list;
+    this.#changed = changed;
+    addEventListener("resize", () => this.fit());
+  }
+
+  /** Choose the number of columns with the largest boards. */
+  fit() {
+    const { clientWidth: width, children } = this.#list;
+    const { length: count } = children;
+    if (!count || !width) return;
+    // A wall on a page of its own grows with its tiles, so that its height says nothing.
+    const isPage = this.#list.closest(".home") !== null;
+    const height = isPage ? innerHeight - this.#list.offsetTop : this.#list.clientHeight;
+    let best = { columns: 1, size: 0 };
+    for (let columns = 1; columns <= Math.min(count, Math.max(Math.floor(width / NARROWEST), 1)); columns += 1) {
+      const size = Math.min(width / columns, (height / Math.ceil(count / columns)) * PROPORTION);
+      if (size > best.size) best = { columns, size };
+    }
+    this.#list.style.setProperty("--columns", best.columns);
+    const board = this.#list.querySelector(".tile-board");
+    const shape = board === null ? "wide" : shapeFor(board.clientWidth, board.clientHeight * 1.15);
+    if (shape === this.shape) return;
+    this.shape = shape;
+    this.#changed();
+  }
 }

@@ -1,6 +1,6 @@
-// The fragments of drawings: stored once by name, and shown wherever a picture uses them.
+// Pictures of tables and their fragments: made of markup with harmless elements only, stored, and shown by name.
 
-import { shapesOf } from "./markup.js";
+import { Part } from "./part.js";
 
 /** Number of fragments above which those not used by the last pictures are dropped. */
 const MOST = 5000;
@@ -56,5 +56,97 @@ export class Fragments {
       shapes.remove();
       this.#kept.delete(name);
     }
+  }
+}
+
+const ELEMENTS = new Set("svg g rect circle ellipse path polygon polyline line text tspan title".split(" "));
+const ATTRIBUTES = new Set(
+  (
+    "class transform opacity fill fill-opacity fill-rule stroke stroke-width stroke-opacity stroke-linecap " +
+    "stroke-linejoin stroke-dasharray stroke-dashoffset stroke-miterlimit paint-order vector-effect " +
+    "x y dx dy x1 y1 x2 y2 cx cy r rx ry width height points d rotate viewBox preserveAspectRatio " +
+    "font-family font-size font-weight font-style text-anchor dominant-baseline letter-spacing word-spacing " +
+    "text-decoration textLength lengthAdjust"
+  ).split(" "),
+);
+const DEEPEST = 32;
+/** With trusted types, a page accepts markup only from its policy. */
+const PARSED = globalThis.trustedTypes?.createPolicy("kiebitz-drawings", { createHTML: (markup) => markup });
+
+/**
+ * Return a fragment's elements; an empty group for invalid markup.
+ *
+ * @param {string} markup an SVG element
+ * @returns {SVGElement}
+ */
+export function shapesOf(markup) {
+  const wrapped = `<svg xmlns="http://www.w3.org/2000/svg">${markup}</svg>`;
+  const root = new DOMParser().parseFromString(
+    PARSED?.createHTML(wrapped) ?? wrapped,
+    "image/svg+xml",
+  ).documentElement;
+  const group = document.createElementNS(root.namespaceURI, "g");
+  if (root.localName === "svg") takeOver(root, group, 0);
+  return group;
+}
+
+function takeOver(from, to, depth) {
+  for (const child of from.childNodes) {
+    if (child.nodeType === Node.TEXT_NODE) {
+      to.append(child.data);
+      continue;
+    }
+    const isKnown = child.nodeType === Node.ELEMENT_NODE && child.namespaceURI === from.namespaceURI;
+    if (!isKnown || !ELEMENTS.has(child.localName) || depth > DEEPEST) continue;
+    const made = document.createElementNS(from.namespaceURI, child.localName);
+    for (const { name, value } of child.attributes) {
+      // A colour could refer to an external resource.
+      if (ATTRIBUTES.has(name) && !/url\s*\(/i.test(value)) made.setAttribute(name, value);
+    }
+    takeOver(child, made, depth + 1);
+    to.append(made);
+  }
+}
+
+const MOST_PICTURES = 64;
+
+/** Loads pictures and their fragments. */
+export class Pictures extends Part {
+  #cached = new Map();
+
+  /**
+   * Return the picture of a table after an event.
+   *
+   * @param {{table: number, as: string|null, at: number, game?: number|null}} moment
+   * @returns {Promise<object>}
+   */
+  async at({ table, as, at, game = null }) {
+    const key = this.#key(table, as, at, game);
+    let pending = this.#cached.get(key);
+    if (pending === undefined) {
+      pending = this.source.picture(table, as, at, game);
+      this.#cache(key, pending);
+      pending.catch(() => this.#cached.delete(key));
+    }
+    const picture = await pending;
+    const lacking = this.fragments.lackedBy(picture);
+    if (lacking.length) this.fragments.take(await this.source.fragments(table, as, picture.seq, lacking, game));
+    return picture;
+  }
+
+  /** Cache a picture pushed by the server, with its fragments. */
+  take(as, picture) {
+    this.fragments.take(picture.fragments ?? {});
+    this.#cache(this.#key(picture.table, as, picture.seq, null), Promise.resolve(picture));
+  }
+
+  #key(table, as, at, game) {
+    return JSON.stringify([this.source.session, table, as, at, game]);
+  }
+
+  #cache(key, pending) {
+    this.#cached.delete(key);
+    this.#cached.set(key, pending);
+    if (this.#cached.size > MOST_PICTURES) this.#cached.delete(this.#cached.keys().next().value);
   }
 }

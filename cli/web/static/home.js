@@ -3,10 +3,10 @@
 import { byId, element, printable, write } from "./elements.js";
 import { EventStream } from "./event_stream.js";
 import { formatClock, formatCount } from "./format.js";
-import { PacedText } from "./paced_text.js";
+import { PacedText } from "./announcer.js";
 import { Part } from "./part.js";
 import { differs } from "./view_state.js";
-import { Wall } from "./wall.js";
+import { Wall } from "./drawing.js";
 
 /** Shows the home page while the view state asks for it. */
 export class HomePage extends Part {

@@ -1,7 +1,7 @@
 // Navigation: the actions of keys, buttons and the timeline.
 
 import { Part } from "./part.js";
-import { changedSpeed } from "./playback_speed.js";
+import { changedSpeed } from "./playback.js";
 import { TimelineData } from "./timeline_data.js";
 import { differs } from "./view_state.js";
 

@@ -2,7 +2,7 @@
 
 import { element, write } from "./elements.js";
 import { answerHeld, editHeld } from "./held_dialog.js";
-import { HELD_TICK_MS, formatWaited } from "./held_strip.js";
+import { HELD_TICK_MS, formatWaited } from "./held_messages.js";
 import { List } from "./list.js";
 import { ListPane } from "./pane.js";
 

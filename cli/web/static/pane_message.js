@@ -1,9 +1,8 @@
 // The pane with one message in detail: bytes and their meaning, diagnostics, event, changes and copies.
 
-import { byteRows } from "./byte_rows.js";
+import { byteRows, linkSelection } from "./byte_rows.js";
 import { element, linkButton, markSpan } from "./elements.js";
 import { clientName, formatCount, shorten, formatValue } from "./format.js";
-import { linkSelection } from "./linked_selection.js";
 import { mayMark, openMark } from "./marks.js";
 import { Pane, scrolledRegion } from "./pane.js";
 

@@ -1,13 +1,56 @@
-// The base class of the page's parts, which work on the same objects.
+// The base class of the page's parts, which work on the same objects, and their way to load data that change quickly.
 
-import { Refresher } from "./refresher.js";
+/** Keeps something up to date; intermediate states are skipped, but never the last. */
+export class Refresher {
+  #keyOf;
+  #ask;
+  #failed;
+  #pauseMs;
+  #done = null;
+  #isAsking = false;
+
+  /**
+   * @param {object} how
+   * @param {() => string|null} how.keyOf returns a key of what to load now; null for nothing
+   * @param {(key: string) => Promise<void>} how.ask loads and shows it
+   * @param {(error: Error) => void} how.failed
+   * @param {number} [how.pauseMs] pause after a response
+   */
+  constructor({ keyOf, ask, failed, pauseMs = 0 }) {
+    this.#keyOf = keyOf;
+    this.#ask = ask;
+    this.#failed = failed;
+    this.#pauseMs = pauseMs;
+  }
+
+  /** Load if the key has changed. */
+  async refresh() {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    try {
+      for (
+        let key = this.#keyOf();
+        key !== this.#done && key !== null && !document.hidden;
+        key = this.#keyOf()
+      ) {
+        await this.#ask(key);
+        this.#done = key;
+        if (this.#pauseMs) await new Promise((resolve) => setTimeout(resolve, this.#pauseMs));
+      }
+    } catch (error) {
+      // It is tried again at the next change: an immediate retry would fail, too.
+      this.#failed(error);
+    }
+    this.#isAsking = false;
+  }
+}
 
 /**
  * @typedef {object} Context
  * @property {import("./source.js").Source} source
  * @property {import("./view_state.js").ViewState} view
  * @property {import("./fragments.js").Fragments} fragments
- * @property {import("./pictures.js").Pictures} pictures
+ * @property {import("./fragments.js").Pictures} pictures
  * @property {import("./session_model.js").SessionModel} model
  * @property {import("./navigation.js").Navigation} navigation
  * @property {import("./announcer.js").Announcer} announcer

@@ -1,8 +1,34 @@
-// Playback: one timer at a time, and none while the page is hidden.
+// Playback, one timer at a time and none while the page is hidden, and its speed.
 
 import { Part } from "./part.js";
-import { isShortened, waitOf } from "./playback_speed.js";
 import { differs } from "./view_state.js";
+
+/** Limit, in seconds, to which longer pauses are shortened. */
+const LONGEST_GAP = 2;
+const SLOWEST = 1 / 64;
+const FASTEST = 1024;
+
+/** Return the time in seconds to show an event that was followed by another after `gap`. */
+export function waitOf(gap, speed) {
+  return speed === 0 ? 1 : Math.min(Math.max(gap, 0), LONGEST_GAP) / speed;
+}
+
+/** Whether a pause is shortened. */
+export function isShortened(gap) {
+  return gap > LONGEST_GAP;
+}
+
+/** Double or halve a speed; from one event a second, that of the recording. */
+export function changedSpeed(speed, isFaster) {
+  speed ||= 1;
+  return isFaster ? Math.min(speed * 2, FASTEST) : Math.max(speed / 2, SLOWEST);
+}
+
+/** Format a speed. */
+export function formatSpeed(speed) {
+  if (speed === 0) return "1/s";
+  return speed < 1 ? `×1/${1 / speed}` : `×${speed}`;
+}
 
 /** Minimum time to show an event. */
 const LEAST_MS = 10;

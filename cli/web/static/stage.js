@@ -1,10 +1,10 @@
-// The picture of the table in the available space, and the latest sentence below it.
+// The picture of the table in the available space with the latest sentence below it, and projector mode.
 
+import { PacedText, READABLE_MS } from "./announcer.js";
 import { Drawing, shapeFor } from "./drawing.js";
 import { byId, element, write } from "./elements.js";
-import { PacedText, READABLE_MS } from "./paced_text.js";
 import { Part } from "./part.js";
-import { differs } from "./view_state.js";
+import { PUBLIC, differs } from "./view_state.js";
 
 /** Shows the picture at the current position. When positions change quickly, some are skipped, but never the last. */
 export class Stage extends Part {
@@ -91,4 +91,32 @@ export class Stage extends Part {
     this.#shape = shape;
     if (this.#picture) this.#drawing.show(this.#picture, shape);
   }
+}
+
+/** @param {import("./view_state.js").ViewState} view */
+export function initProjector(view) {
+  const show = (isOn) => document.documentElement.classList.toggle("is-projector", isOn);
+  let isSwitched = false;
+  view.listen((now, before) => {
+    if (!differs(now, before, "projector")) return;
+    show(now.projector);
+    if (now.projector && now.as === null) {
+      isSwitched = true;
+      view.update({ as: PUBLIC });
+    } else if (!now.projector && isSwitched) {
+      isSwitched = false;
+      if (now.as === PUBLIC) view.update({ as: null });
+    }
+    // Browsers permit full screen only after a user action, so not for a link.
+    if (now.projector && navigator.userActivation?.isActive) fillScreen();
+    else if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
+  });
+  document.addEventListener("fullscreenchange", () => {
+    if (!document.fullscreenElement) view.update({ projector: false });
+  });
+  show(view.now.projector);
+}
+
+function fillScreen() {
+  document.documentElement.requestFullscreen?.().catch(() => {});
 }

@@ -1,7 +1,7 @@
 // The status, in the words of `watch`: live or paused, the filter, and the last action.
 
 import { byId, write } from "./elements.js";
-import { formatSpeed } from "./playback_speed.js";
+import { formatSpeed } from "./playback.js";
 
 /** @param {import("./part.js").Context} context */
 export function initStatusLine({ view, model, announcer }) {

@@ -1,12 +1,11 @@
 // All tables side by side as small drawings with their latest events; selecting one enlarges it.
 
-import { Drawing } from "./drawing.js";
+import { Drawing, Wall } from "./drawing.js";
 import { byId, element, svgElement } from "./elements.js";
-import { PacedText } from "./paced_text.js";
+import { PacedText } from "./announcer.js";
 import { Part } from "./part.js";
 import { TimelineData } from "./timeline_data.js";
 import { differs } from "./view_state.js";
-import { Wall } from "./wall.js";
 
 /** Interval between two looks at tables whose events are not pushed. */
 const LOOK_EVERY_MS = 1000;

@@ -1,6 +1,23 @@
-// Light or dark colours: the system's, unless the user chooses; the choice is stored if the browser permits.
+// Choices that last longer than the page, if the browser permits; and one of them, light or dark colours.
 
-import { keep, recall } from "./stored_choice.js";
+/** Return a stored choice; null if there is none. */
+export function recall(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}
+
+/** Store a choice; undefined removes it. */
+export function keep(name, value) {
+  try {
+    if (value === undefined) localStorage.removeItem(name);
+    else localStorage.setItem(name, value);
+  } catch {
+    // The choice lasts until the page is closed.
+  }
+}
 
 const KEPT_AS = "kiebitz-theme";
 const root = document.documentElement;
