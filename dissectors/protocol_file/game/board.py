@@ -359,9 +359,9 @@ def _held(hand: Hand) -> Iterator[Figure]:
 
 
 def _owned_signs(grid: Grid | None) -> dict[str, str]:
-    """Return the sign of each player with a token on the grid."""
-    rows = grid.rows if grid is not None else ()
-    return {token.owner: token.words for row in rows for token in row if token is not None and token.owner}
+    """Return the sign of each player with a token on the grid, if it is not the name itself."""
+    tokens = [token for row in grid.rows for token in row if token is not None] if grid is not None else []
+    return {token.owner: token.words for token in tokens if token.owner not in ("", token.words)}
 
 
 def _tokens(values: Sequence[Any]) -> tuple[Token, ...]:

@@ -126,7 +126,7 @@ class Players:
             # Nothing in the message says who it is.
             name = self._numbered() if self.player_of(connection) is None else None
         if role.logs_in and name is not None:
-            self._log_in(connection, name)
+            self._log_in(connection, name, self._waits and role.waits)
         if role.gives:
             connection.is_over = False
             connection.is_accepted = True
@@ -173,13 +173,13 @@ class Players:
         self._unnamed.pop(id, None)
         return was_used
 
-    def _log_in(self, connection: Connection, name: str) -> None:
+    def _log_in(self, connection: Connection, name: str, waits: bool) -> None:
         connection.is_over = connection.is_accepted = False
         is_taken = any(
             other is not connection and other.name == name and not other.is_over
             for other in self._index.get(name, ())
         )
-        if connection.id is not None or not (self._waits or is_taken):
+        if connection.id is not None or not (waits or is_taken):
             connection.name, connection.asked = name, None
         else:
             connection.asked = name

@@ -54,6 +54,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
         gives: True if the server gives the connection its id, or accepts its name.
         accepts: True if the server answers a login and repeats the name.
         refuses: True if the server answers a login in any other way.
+        waits: True if the name that a client gives counts only after the server has accepted it.
         pairs: Function that yields the ids in the fields, each with its name; None if there are none.
         leaves: True if the player of the message has left.
     """
@@ -66,6 +67,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     gives: bool = False
     accepts: bool = False
     refuses: bool = False
+    waits: bool = False
     pairs: Pairs | None = None
     leaves: bool = False
 
@@ -83,14 +85,21 @@ def roles_of(specification: Specification) -> list[Role]:
     answers = [
         row for row in specification.messages if row.direction == "s2c" and not logins.isdisjoint(row.answers)
     ]
-    repeats = any(_field_of(row, PLAYER, identity.name) for row in answers)
+    accepted = frozenset(
+        name for row in answers for name in row.answers if _field_of(row, PLAYER, identity.name)
+    )
     asked = [_field_of(row, PLAYER, identity.name) for row in specification.messages if row.name in logins]
     names = {path[-1] for path in asked if path is not None}
-    return [_role(row, identity, repeats and not identity.given, names) for row in specification.messages]
+    awaited = logins & (frozenset() if identity.given else accepted)
+    return [_role(row, identity, awaited, names) for row in specification.messages]
 
 
-def _role(row: MessageSpec, identity: IdentitySpec, has_acceptance: bool, names: Collection[str]) -> Role:
-    """Return the role of a row; `names` are those of the fields in which clients give their names."""
+def _role(row: MessageSpec, identity: IdentitySpec, awaited: Collection[str], names: Collection[str]) -> Role:
+    """Return the role of a row.
+
+    An answer repeats the name of a login in `awaited`. `names` are those of the fields in which clients give
+    their names.
+    """
     id_field = _field_of(row, ID, identity.id)
     name = _field_of(row, PLAYER, identity.name)
     is_server = row.direction == "s2c"
@@ -98,7 +107,7 @@ def _role(row: MessageSpec, identity: IdentitySpec, has_acceptance: bool, names:
         # Another field names another player, such as the opponent.
         name = next((path for path, _ in _paths(row.fields) if path[-1] in names), None)
     logs_in = not is_server and row.name in identity.login
-    answers_login = is_server and not {*identity.login}.isdisjoint(row.answers)
+    answers_login = is_server and not {*awaited}.isdisjoint(row.answers)
     who = name if logs_in else id_field or name
     if who is None and row.broadcast:
         # All receive it, so its connections say nothing of its player.
@@ -111,8 +120,9 @@ def _role(row: MessageSpec, identity: IdentitySpec, has_acceptance: bool, names:
         is_own=not is_server and not logs_in,
         logs_in=logs_in,
         gives=is_server and row.name in identity.given,
-        accepts=answers_login and has_acceptance and name is not None,
-        refuses=answers_login and has_acceptance and name is None and not row.broadcast,
+        accepts=answers_login and name is not None,
+        refuses=answers_login and name is None and not row.broadcast,
+        waits=logs_in and (bool(identity.given) or row.name in awaited),
         pairs=_pairs(row, identity, id_field, name),
         leaves=row.name in identity.left,
     )

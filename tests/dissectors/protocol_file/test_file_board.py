@@ -208,6 +208,12 @@ def test_tokens_of_players_with_one_initial_have_numbers() -> None:
     assert view_of(grid, state).grid == Grid(((Token("A1", "anna"), Token("A2", "alf")),))
 
 
+def test_seats_have_signs_that_are_not_names() -> None:
+    grid = f'{HEAD}[board.grid]\ncells = "map"\nsymbols = {{ bob = "X" }}\n'
+    view = view_of(grid, {"players": {"alice": {}, "bob": {}}, "map": [["alice", "bob"]]})
+    assert [seat.marks for seat in view.seats] == [(), (Span("X"),)]
+
+
 def test_lines_between_cells() -> None:
     grid = f'{HEAD}[board.grid]\nwidth = 2\nheight = 1\nedges = {{ above = "hands", left = "dice" }}\n'
     state = {

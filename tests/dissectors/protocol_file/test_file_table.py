@@ -360,6 +360,28 @@ moved = {{ on = "MOVED", say = "{{id}} has moved" }}
     assert sentences(dissector, found) == told
 
 
+def test_an_answer_without_a_name_is_no_refusal_if_none_has_it() -> None:
+    dissector = dissector_of(
+        f"""{HEAD}
+[messages]
+CREATE = "c: name=player"
+CREATED = "s: < CREATE"
+JOIN = "c: name=player"
+JOINED = "s: name=player < JOIN"
+ERROR = "s: < CREATE JOIN"
+MOVE = "c:"
+[identity]
+login = ["CREATE", "JOIN"]
+[events]
+moved = {{ on = "MOVE", say = "{{who}} moves" }}
+"""
+    )
+    talk = Conversation(dissector).send("a> CREATE ann", "a< CREATED", "a> MOVE", "b> JOIN bob", "b< ERROR")
+    found = talk.send("b> MOVE").found()
+    moves = [event.actor for event in found.events if event.kind == "moved"]
+    assert moves == ["ann", None]
+
+
 def test_two_players_of_one_name_stay_apart() -> None:
     names = told(
         IDS,
