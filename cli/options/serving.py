@@ -51,7 +51,7 @@ def serving_options(command: Command, more_names: Sequence[str] = ()) -> Command
             "--read-only",
             "is_read_only",
             is_flag=True,
-            help="Show messages held by relay --hold, but allow no actions on them.",
+            help="Allow no actions on messages held by relay --hold, and no files to be opened on the page.",
         ),
         click.option(
             *more_names,

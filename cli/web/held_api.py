@@ -1,6 +1,6 @@
-"""The API for held messages, and the checks of requests that change something.
+"""The API for held messages, and what requests that change something have in common.
 
-These requests change something, all others only read. So another site must not be able to make a browser
+Such requests change something, all others only read. So another site must not be able to make a browser
 send them. They need a header of our own and a JSON body, which browsers send cross-site only after a
 preflight, and this server allows none. `access` checks the origin before.
 """
@@ -78,18 +78,20 @@ def held_record(held: HeldSnapshot | None, may_act: bool) -> records.Held:
     return records.Held(True, may_act, [_message(held, message) for message in held.messages], held.more)
 
 
-def check_may_act(headers: Headers, grant: Grant, is_read_only: bool, what: str) -> None:
-    """Raise ForbiddenError if a request may not do `what` (a verb with its object)."""
+def check_may_act(
+    headers: Headers, grant: Grant, is_read_only: bool, what: str, media: str = "application/json"
+) -> None:
+    """Raise ForbiddenError if a request may not do `what` (verb and object) with this type of body."""
     if grant.owner is not None:
         raise ForbiddenError(f"a player's link cannot {what}")
-    if grant.is_late:
+    if grant.player is not None:
         raise ForbiddenError(f"a spectator cannot {what}: open the full link")
     if is_read_only:
         raise ForbiddenError("this server is read-only: it was started with --read-only")
-    media = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if HEADER not in headers or media != "application/json":
+    given = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if HEADER not in headers or given != media:
         raise ForbiddenError(
-            f"refused as a possible cross-site request: send JSON with the header {HEADER}: 1"
+            f"refused as a possible cross-site request: send {media} with the header {HEADER}: 1"
         )
 
 

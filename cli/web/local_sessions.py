@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 from collections.abc import Callable
 from itertools import chain
 from urllib.parse import parse_qsl
@@ -62,7 +63,6 @@ class LocalSessions:
         else:
             recording, lacks = import_capture(name, MEMORY, {}, on_progress)
             connection = recording.recorder.connection
-            os.unlink(name)
         rows = sessions(connection)
         if not rows:
             raise KiebitzError(f"{name}: there is no session in it yet")
@@ -131,7 +131,7 @@ class LocalSessions:
 
     def _sessions(self) -> records.Sessions:
         infos = [session_info(reader.served, reader, live=False) for reader in self._readers.values()]
-        return records.Sessions(kiebitz_version(), None, infos, False, None)
+        return records.Sessions(kiebitz_version(), None, infos, False, None, sys.maxsize)
 
 
 def _refused(error: Exception, served: ServedSession | None) -> tuple[int, bytes]:

@@ -9,8 +9,9 @@ import msgspec
 
 from kiebitz.cli.web import records
 from kiebitz.cli.web.held_api import HEADER, Deed, MarkDeed
+from kiebitz.cli.web.opened_files import OCTETS
 from kiebitz.cli.web.request_params import CHOICES, Parameter
-from kiebitz.cli.web.routes import ENDPOINTS, HELD, HOME, LIVE, SESSIONS
+from kiebitz.cli.web.routes import ENDPOINTS, FILES, HELD, HOME, LIVE, SESSIONS
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "number": {"type": "integer", "minimum": 0},
@@ -79,6 +80,15 @@ def openapi() -> dict[str, Any]:
             "requestBody": {"required": True, "content": {"application/json": {"schema": _reference(body)}}},
             "responses": _responses({"application/json": {"schema": _reference(done)}}),
         }
+    paths["/api/files"] = {
+        "post": {
+            "summary": f"open a file as a session; requires the header {HEADER}: 1 and the full link",
+            "parameters": [*map(_parameter, FILES), _HEADER],
+            "requestBody": {"required": True, "content": {OCTETS: {}}},
+            "responses": _responses({"application/json": {"schema": _reference(records.Opened)}}),
+        }
+    }
+    types.append(records.Opened)
     enter("/api/openapi.json", "this document", "application/json", ())
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     for schema in components.values():

@@ -57,7 +57,8 @@ class ServedSession(msgspec.Struct):
 
     `damage` is a sentence once the database was found damaged. `dissection` counts how often the session was
     dissected again; None if it never is. `copies` are the protocol files in its database, which are its own
-    (`using_copies`). `is_found` is True for a session found in a watched folder: it may be a stranger's.
+    (`using_copies`). `is_found` is True for a session found in a watched folder: it may be a stranger's;
+    `is_opened` for that of a file opened on the page, which only the full link shows.
     """
 
     number: int
@@ -69,6 +70,7 @@ class ServedSession(msgspec.Struct):
     dissection: int | None = None
     copies: Copies = msgspec.field(default_factory=dict)
     is_found: bool = False
+    is_opened: bool = False
 
     def replace(self, database: str, session_id: int, lacks: str | None) -> None:
         """Continue with the session dissected again."""

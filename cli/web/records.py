@@ -44,7 +44,8 @@ class Sessions(Answer, frozen=True):
     """The served sessions. `player` is the player whose view the key shows, null for the full view.
 
     `home` is true if the page has a home page: for several sessions, and for watched folders. `delay` is by
-    how many seconds the key shows live sessions late, null for the full view and a player's own.
+    how many seconds the key shows live sessions late, null for the full view and a player's own. `opens` is
+    the maximum size in bytes of a file to open, 0 if none can be opened.
     """
 
     version: str
@@ -52,6 +53,14 @@ class Sessions(Answer, frozen=True):
     sessions: list[SessionInfo]
     home: bool
     delay: float | None
+    opens: int
+
+
+class Opened(Answer, frozen=True):
+    """An opened file: the number of its first session, or the names of all protocols opened so far."""
+
+    session: int | None
+    protocols: list[str]
 
 
 class TableInfo(Answer, frozen=True):

@@ -387,6 +387,7 @@ SESSIONS = (_KEY,)
 
 HOME = (Parameter("as", "text", f"{PUBLIC}: what all may know, without errors"), _KEY)
 HELD = (_SESSION, _KEY)
+FILES = (Parameter("name", "text", "the file's name", is_needed=True), _KEY)
 
 
 STATUS: dict[type[Exception], int] = {

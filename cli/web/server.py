@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -28,6 +28,7 @@ from kiebitz.cli.web.admission import (
     LIVE_HOME_PATH,
     LIVE_PATH,
     Admission,
+    BusyError,
     Holder,
     Limits,
     address_group,
@@ -48,6 +49,7 @@ from kiebitz.cli.web.held_api import (
 )
 from kiebitz.cli.web.home import HomePage
 from kiebitz.cli.web.openapi import openapi
+from kiebitz.cli.web.opened_files import MAX_BYTES, OCTETS, OpenedFiles
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.query_executor import Kind, QueryExecutor, QueryTimeoutError
 from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
@@ -61,6 +63,7 @@ from kiebitz.cli.web.request_params import (
 )
 from kiebitz.cli.web.routes import (
     ENDPOINTS,
+    FILES,
     HELD,
     HOME,
     LIVE,
@@ -131,6 +134,7 @@ class Server:
         """Delayed copies of live sessions, for spectators; other sessions are the same for all."""
         self._late_streams: dict[int, EventStream] = {}
         self._copies: list[tuple[DelayedCopy, TemporaryDirectory[str]]] = []
+        self._opened = OpenedFiles()
         self._executor = QueryExecutor(QUERY_LIMIT_S)
         self.event_streams = {served.number: EventStream(served, self._executor) for served in sessions}
         self._homes = {
@@ -152,6 +156,7 @@ class Server:
             Route("/api/held", self._list_held, methods=["GET"]),
             Route("/api/held", self._act, methods=["POST"]),
             Route("/api/marks", self._mark, methods=["POST"]),
+            Route("/api/files", self._open, methods=["POST"]),
             Route("/api/openapi.json", _openapi_document),
             *(Route(address.path, self._answering(address)) for address in ENDPOINTS),
             Route("/theme.css", _theme),
@@ -190,7 +195,7 @@ class Server:
     async def player_grants(self) -> list[Grant]:
         """Return the permissions of the links of all players with a connection, sorted by name."""
         found = []
-        for served in list(self._sessions.values()):
+        for served in [one for one in self._sessions.values() if not one.is_opened]:
             # One session that cannot be read does not hide the others' links.
             with suppress(KiebitzError, sqlite3.Error):
                 found.append(await self._executor.ask(served, Reader.player_grants))
@@ -215,6 +220,7 @@ class Server:
             for copy, folder in self._copies:
                 await asyncio.to_thread(copy.close)
                 folder.cleanup()
+            self._opened.close()
 
     async def _add(self, served: ServedSession) -> None:
         """Serve a session as soon as its event stream has begun. Raises StorageError, sqlite3.Error."""
@@ -260,7 +266,7 @@ class Server:
         return [
             late.get(number, served)
             for number, served in sorted(self._sessions.items())
-            if grant.owner is None or grant.session == number
+            if (grant.owner is None or grant.session == number) and _may_see(grant, served)
         ]
 
     def _event_stream(self, grant: Grant, served: ServedSession) -> EventStream:
@@ -274,9 +280,13 @@ class Server:
             served = {(one.path, one.session_id) for one in self._sessions.values()}
             for path, session_id in await asyncio.to_thread(folders.look, served):
                 name = f"{os.path.basename(path)}:{session_id}"
-                added = ServedSession(next(self._numbers), path, session_id, name, is_found=True)
-                self.event_streams[added.number] = EventStream(added, self._executor)
-                self._add_later(added)
+                self._add_later(self._new_session(path, session_id, name))
+
+    def _new_session(self, path: str, session_id: int, name: str, is_opened: bool = False) -> ServedSession:
+        """Return a session that appeared after the start, which may be a stranger's; `_add` serves it."""
+        added = ServedSession(next(self._numbers), path, session_id, name, is_found=True, is_opened=is_opened)
+        self.event_streams[added.number] = EventStream(added, self._executor)
+        return added
 
     def _answering(self, address: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -312,7 +322,7 @@ class Server:
         served = self._sessions.get(number)
         if params.grant.is_late:
             served = self._late_sessions.get(number, served)
-        if served is None:
+        if served is None or not _may_see(params.grant, served):
             raise NotThereError(f"there is no session {number} here; there are {len(self._sessions)}")
         return served
 
@@ -331,7 +341,14 @@ class Server:
         has_home = params.grant.owner is None and (len(shown) > 1 or self._folders is not None)
         delay_s = self._delay_s if params.grant.is_late else None
         return JsonResponse(
-            records.Sessions(kiebitz_version(), params.grant.player, infos, has_home, delay_s)
+            records.Sessions(
+                kiebitz_version(),
+                params.grant.player,
+                infos,
+                has_home,
+                delay_s,
+                self._largest_file(params.grant),
+            )
         )
 
     def _home(self, request: Request) -> HomePage:
@@ -411,6 +428,30 @@ class Server:
 
         return JsonResponse(await self._ask(served, mark))
 
+    def _largest_file(self, grant: Grant) -> int:
+        """Return the maximum size in bytes of a file to open with a key; 0 if it cannot open any."""
+        return MAX_BYTES if grant.player is None and not self._is_read_only else 0
+
+    async def _open(self, request: Request) -> Response:
+        """Open a file that the user has dropped on the page or chosen there."""
+        params = _parse_request(request, _by_name(FILES), {})
+        check_may_act(request.headers, params.grant, self._is_read_only, "open files", OCTETS)
+        announced = request.headers.get("content-length", "")
+        size = int(announced) if is_number(announced) else 0
+        found = await self._opened.open(params.text("name") or "", size, request.stream())
+        if isinstance(found, list):
+            return JsonResponse(records.Opened(None, found))
+        path, sessions = found
+        name = os.path.basename(request.query_params["name"])
+        numbered = [f"{name}:{number}" if len(sessions) > 1 else name for number in sessions]
+        added = [
+            self._new_session(path, number, shown, is_opened=True)
+            for number, shown in zip(sessions, numbered, strict=True)
+        ]
+        for served in added:
+            await self._add(served)
+        return JsonResponse(records.Opened(added[0].number, []))
+
     async def _relay(
         self, served: ServedSession, audience: AsyncGenerator[bytes, None]
     ) -> AsyncIterator[bytes]:
@@ -452,6 +493,11 @@ def _numbers(request: Request) -> dict[str, int]:
     return {name: int(value) for name, value in request.path_params.items()}
 
 
+def _may_see(grant: Grant, served: ServedSession) -> bool:
+    """Return True unless a session is of an opened file and the key is not the full link's."""
+    return grant.player is None or not served.is_opened
+
+
 def _check_subscription(params: ApiRequest, reader: Reader) -> None:
     """Raise NotThereError if an event stream is requested for an unknown player or table."""
     resolve_player(params, reader)
@@ -481,6 +527,9 @@ async def _file(request: Request) -> Response:
 # Errors.
 
 _STATUS: dict[type[Exception], int] = {
+    BusyError: 503,
+    # Nobody reads the answer.
+    ClientDisconnect: 400,
     SlowRequestError: 408,
     HeldActionError: 409,
     MarkError: 409,

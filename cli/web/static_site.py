@@ -97,6 +97,11 @@ _POLICY = (
 )
 """Content security policy of the page, and of its worker, which is made from a blob: and so inherits it."""
 
+_SERVED_NOTE = (
+    "The computer that serves this page opens them, for the full link only, and removes them when it ends."
+)
+"""The sentence of the served page that this site has another one for."""
+
 _SAME_DATE = (2020, 1, 1, 0, 0, 0)
 """Date of all members of the archive, so that the same version always gives the same bytes."""
 
@@ -124,13 +129,17 @@ def _page() -> dict[str, bytes]:
     found = {name: data for name, data in page_files().items() if name not in ("app.js", "source_server.js")}
     for name in ("site.js", "file_store.js", "source_worker.js", "worker.js"):
         found[name] = own.joinpath(name).read_bytes()
-    found["theme.css"] = (page_style() + own.joinpath("site.css").read_text()).encode()
+    found["theme.css"] = page_style().encode()
     page = found["index.html"].decode()
     policy = f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">'
     for before, after in (
         ("<head>", f"<head>\n{policy}"),
         ('src="app.js"', 'src="site.js"'),
-        ("<main>", own.joinpath("opener.html").read_text() + "<main>"),
+        (_SERVED_NOTE, "Kiebitz runs in this page: your files are sent nowhere."),
+        (
+            "  <details><summary>A protocol",
+            own.joinpath("opener.html").read_text() + "  <details><summary>A protocol",
+        ),
         ('<html lang="en">', '<html lang="en" class="is-empty is-opening">'),
     ):
         if page.count(before) != 1:

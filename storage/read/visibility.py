@@ -162,7 +162,8 @@ class Visibility:
         seen = self._seen_now(event, player)
         if self.timeline.session.ended_ns is not None:
             if len(self._seen) >= _MAX_KEPT:
-                self._seen.clear()
+                # The oldest: a viewer usually goes through a table.
+                del self._seen[next(iter(self._seen))]
             self._seen[key] = seen
         return seen
 

@@ -24,7 +24,11 @@ from strength import a_few
 
 from kiebitz.cli.web.openapi import openapi
 
-PATHS = sorted(path[1:] for path in openapi()["paths"] if not path.endswith(("/live", "/openapi.json")))
+PATHS = sorted(
+    path[1:]
+    for path, about in openapi()["paths"].items()
+    if "get" in about and not path.endswith(("/live", "/openapi.json"))
+)
 
 MARKUP = "\n<script>alert(1)</script><img src=x onerror=alert(1)>]]>&amp;\x1b[2J\u2028\u202e" + "e\u0301" * 40
 

@@ -14,12 +14,11 @@ export class WorkerSource extends ApiSource {
   #worker = null;
   #waiting = new Map();
   #asked = 0;
-  #onProgress;
+  /** @type {(words: string) => void} */
+  onProgress = () => {};
 
-  /** @param {(words: string) => void} onProgress */
-  constructor(onProgress) {
+  constructor() {
     super();
-    this.#onProgress = onProgress;
     this.#start();
   }
 
@@ -74,7 +73,7 @@ export class WorkerSource extends ApiSource {
     this.#worker = new Worker(address, { type: "module" });
     URL.revokeObjectURL(address);
     this.#worker.onmessage = ({ data: { id, ...answer } }) => {
-      if (answer.progress !== undefined) this.#onProgress(answer.progress);
+      if (answer.progress !== undefined) this.onProgress(answer.progress);
       else if (answer.begun) this.#waiting.get(id).timer = setTimeout(() => this.#restart(ENDED), LONGEST_MS);
       else this.#settle(id, answer);
     };

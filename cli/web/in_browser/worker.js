@@ -78,16 +78,27 @@ async function added(sessions, file) {
 }
 
 async function opened(python, sessions, file) {
+  const { FS } = python;
   const folder = `/files/${crypto.randomUUID()}`;
-  python.FS.mkdirTree(folder);
-  const path = `${folder}/${file.name.replaceAll("/", "_")}`;
-  python.FS.writeFile(path, new Uint8Array(await file.arrayBuffer()));
+  FS.mkdirTree(folder);
+  const name = file.name.replaceAll("/", "_");
+  // SQLite needs a database in memory; a capture is read from the file piece by piece.
+  const isDatabase = (await file.slice(0, 15).text()) === "SQLite format 3";
+  if (isDatabase) FS.writeFile(`${folder}/${name}`, new Uint8Array(await file.arrayBuffer()), { canOwn: true });
+  else FS.mount(FS.filesystems.WORKERFS, { blobs: [{ name, data: file }] }, folder);
   let said = 0;
-  return sessions.add(path, (done, of) => {
-    if (performance.now() < said + PROGRESS_EVERY_MS) return;
-    said = performance.now();
-    say(of ? `reading ${file.name}: ${Math.floor((100 * done) / of)} %` : `reading ${file.name}`);
-  });
+  try {
+    return sessions.add(`${folder}/${name}`, (done, of) => {
+      if (performance.now() < said + PROGRESS_EVERY_MS) return;
+      said = performance.now();
+      say(of ? `reading ${file.name}: ${Math.floor((100 * done) / of)} %` : `reading ${file.name}`);
+    });
+  } finally {
+    if (!isDatabase) {
+      FS.chdir("/");
+      FS.unmount(folder);
+    }
+  }
 }
 
 function asked(sessions, address) {

@@ -27,6 +27,8 @@ export class SessionModel extends Part {
   onlyPlayer = null;
   /** Whether the page has a home page. */
   hasHome = false;
+  /** The largest file in bytes that can be opened; 0 if none can. */
+  opens = 0;
   /** By how many seconds live sessions are shown late; null if they are not. */
   delay = null;
   /** @type {TimelineData|null} */
@@ -92,6 +94,7 @@ export class SessionModel extends Part {
       this.sessions = found.sessions;
       this.onlyPlayer = found.player;
       this.hasHome = found.home ?? false;
+      this.opens = found.opens ?? 0;
       this.delay = found.delay ?? null;
       const { wrong = [], ...known } = withSession(place, this.sessions);
       place = known;

@@ -25,7 +25,7 @@ import kiebitz as library
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.storage.read.visibility import Visibility
 
-PATHS = sorted(path[1:] for path in openapi()["paths"])
+PATHS = sorted(path[1:] for path, about in openapi()["paths"].items() if "get" in about)
 STATIC = ["", "theme.css", "app.js", "index.html", "nothing"]
 
 HEADERS = {

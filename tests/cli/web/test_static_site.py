@@ -1,18 +1,26 @@
 from __future__ import annotations
 
 import http.server
+import io
 import json
+import shutil
+import subprocess
+import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from browser import Look, Sight
 from command import CAPTURES, kiebitz
+from firefox import firefox
 from strength import GAMES
 
 from kiebitz.cli.web.local_sessions import LocalSessions
+from kiebitz.cli.web.static_site import _archive
 
 ALL = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 
@@ -24,6 +32,31 @@ ROLL = "c: faces=integer"
 """
 
 _BROKEN = DICE.replace("faces=integer", "faces=interger")
+
+
+_IN_THE_ARCHIVE = """
+import sys
+# Kiebitz from the archive, and from elsewhere what Python or Pyodide has in the browser.
+sys.path = [sys.argv[1], *sys.path, sys.argv[2]]
+from kiebitz.cli.web.local_sessions import LocalSessions
+sessions = LocalSessions()
+for path in sys.argv[3:]:
+    number = sessions.add(path)
+    assert sessions.export(number, "html", True)
+    for asked in ("tables", "messages", "diagnostics", "tables/1/picture", "tables/1/timeline", "messages/1"):
+        status, body = sessions.answer(f"/api/{asked}", f"session={number}")
+        assert status == 200, (asked, body)
+"""
+
+
+def test_the_archive_has_all_modules_that_the_page_needs(tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(_archive())) as archive:
+        archive.extractall(tmp_path)
+    elsewhere = str(Path(msgspec.__file__).parents[1])
+    games = [shutil.copy(CAPTURES / name, tmp_path) for name in GAMES.values()]
+    script = [sys.executable, "-I", "-S", "-c", _IN_THE_ARCHIVE, str(tmp_path), elsewhere, *games]
+    run = subprocess.run(script, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -129,6 +162,26 @@ def test_a_foreign_host_is_never_asked(address: str, look: Look) -> None:
     }"""
     assert "fetch" in sight.tell(script)
     assert not [url for url in sight.asked if ":9/" in url]
+
+
+@pytest.mark.full
+def test_firefox_reads_captures_too(address: str, tmp_path: Path) -> None:
+    with firefox(tmp_path) as tab:
+        tab.go(f"{address}?example=maexchen.pcapng.gz#at=7")
+        tab.until("/#7 of \\d+/.test(document.getElementById('place').textContent)")
+        tab.choose("#opener-file", CAPTURES / GAMES["schafkopf"])
+        tab.until("document.getElementById('title').textContent === 'Schafkopf'")
+        tab.until("document.querySelectorAll('#board use').length > 4")
+        tab.tell("document.getElementById('tab-diagnostics').click()")
+        tab.until("document.getElementById('pane-diagnostics').innerText.includes('error')")
+        tab.choose("#opener-file", Path(__file__))
+        tab.until("document.getElementById('opener-problem').textContent.includes('is not a capture')")
+        # A pattern is stopped as in Chromium, and the worker goes on.
+        tab.tell("location.hash += '&filter=' + encodeURIComponent('client matches \"^((([^!]+)+)+)+!$\"')")
+        tab.tell("document.getElementById('opener-button').click()")
+        tab.until("document.body.innerText.includes('took longer than 1 s')")
+        tab.go(address)
+        tab.until("document.getElementById('title').textContent === 'Schafkopf'")
 
 
 @pytest.mark.full
