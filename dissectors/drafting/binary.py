@@ -400,9 +400,9 @@ def find_fields(pieces: Sequence[tuple[Direction, bytes]]) -> Callable[[Directio
 
 def layouts(
     messages: Sequence[Message], order: ByteOrder, is_padded: bool
-) -> dict[tuple[str, str], tuple[BinaryKind, ...]]:
+) -> dict[tuple[Direction, str], tuple[BinaryKind, ...]]:
     """Return the types by direction and name, and decode the messages' values in place."""
-    groups: dict[tuple[str, str], list[Message]] = defaultdict(list)
+    groups: dict[tuple[Direction, str], list[Message]] = defaultdict(list)
     for message in messages:
         groups[message.direction, message.name].append(message)
     bodies = {kind: [cast(bytes, each.values.get("", b"")) for each in own] for kind, own in groups.items()}
@@ -412,7 +412,7 @@ def layouts(
         common = infer_layout([body for own in bodies.values() for body in own], order, is_padded)
         if common.cost <= max(layout.cost for layout in found.values()):
             found = dict.fromkeys(found, common)
-    result: dict[tuple[str, str], tuple[BinaryKind, ...]] = {}
+    result: dict[tuple[Direction, str], tuple[BinaryKind, ...]] = {}
     for kind, (_, types) in found.items():
         try:
             values = [_decode_all(body, types, order, is_padded) for body in bodies[kind]]

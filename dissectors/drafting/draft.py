@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import msgspec
 
-from kiebitz.dissectors.drafting.binary import layouts
+from kiebitz.dissectors.drafting.binary import BinaryKind, layouts
 from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.format_choice import FormatChoice
-from kiebitz.dissectors.drafting.formats import choose_format
+from kiebitz.dissectors.drafting.formats import choose_formats, with_numbers
 from kiebitz.dissectors.drafting.framing import (
     Choice,
     choose_framing,
@@ -22,10 +22,11 @@ from kiebitz.dissectors.drafting.framing import (
     in_websocket,
 )
 from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifiers
-from kiebitz.dissectors.drafting.message_names import codes_in, known_names, values_in
+from kiebitz.dissectors.drafting.message_names import doubts_about, forget_names, known_names
 from kiebitz.dissectors.drafting.observation import observed
 from kiebitz.dissectors.drafting.relations import (
     CODED,
+    Kind,
     find_answers,
     find_broadcasts,
     find_heartbeat_answers,
@@ -38,9 +39,10 @@ from kiebitz.dissectors.drafting.verification import verify
 from kiebitz.dissectors.drafting.writer import Contents, quoted, text_of
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import printable
-from kiebitz.dissectors.model import DIRECTIONS
+from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
-from kiebitz.dissectors.protocol_file.specification import Framing
+from kiebitz.dissectors.protocol_file.specification import Format, Framing
+from kiebitz.dissectors.protocol_file.text_head import TextHead
 
 _WANTED = 0.99
 """Least share of the messages, and of the bytes, that a draft must dissect."""
@@ -48,7 +50,7 @@ _WANTED = 0.99
 _LEAST_FIT = 0.5
 """Least share of the senders' pauses that must be at the end of a message."""
 
-_MOST_ODD = 0.05
+_MOST_ODD = 0.01
 """Largest share of messages whose names have values in them."""
 
 _FEW = 20
@@ -133,25 +135,23 @@ def draft(
         seen = observed(segments, choice, ())
         raise DraftingError(f"{source}: no messages found in {total:,} bytes. Seen: {seen}")
     on_progress(2, _STEPS)
-    form = choose_format(choice.framing, choice.messages)
-    messages = _named(choice.messages, choice.framing, form)
+    choice.framing = with_numbers(choice.framing, choice.messages)
+    forms = choose_formats(choice.framing, choice.messages, choice.root)
+    messages = _named(choice.messages, choice.framing, forms)
     if not messages:
         seen = observed(segments, choice, choice.messages)
         raise DraftingError(f"{source}: no message names found in {choice.framing.kind}. Seen: {seen}")
-    binary = (
-        layouts(messages, form.format.order, choice.framing.kind == "size")
-        if form.format.kind == "struct"
-        else None
-    )
-    has_keys = not form.is_positional
+    binary: dict[Kind, tuple[BinaryKind, ...]] = {}
+    if forms["c2s"].format.kind == "struct":
+        binary = layouts(messages, forms["c2s"].format.order, choice.framing.kind == "size")
     on_progress(3, _STEPS)
     tables = [one.table for one in conversations]
-    identifiers = find_identifiers(messages, tables, has_keys)
+    identifiers = find_identifiers(messages, tables)
     heartbeats = find_heartbeats(messages)
     on_progress(4, _STEPS)
     broadcasts = find_broadcasts(messages, tables, heartbeats)
     on_progress(5, _STEPS)
-    rows, types = rows_of(messages, form, identifiers, binary)
+    rows, types = rows_of(messages, forms, identifiers, binary)
     on_progress(6, _STEPS)
     answers = find_answers(messages, heartbeats, broadcasts)
     pulses = find_heartbeat_answers(messages, heartbeats)
@@ -168,11 +168,11 @@ def draft(
         ports=ports,
         framing=choice.framing,
         evidence=choice.evidence,
-        format=form.format,
+        formats={direction: form.format for direction, form in forms.items()},
         line_end=_line_end(segments, choice),
         types=types,
         rows=by_name,
-        codes={name: int(name.rpartition("_")[2]) for name in by_name} if form.has_codes else {},
+        codes={row.name: int(row.name.removeprefix(CODED)) for row in rows if forms[row.direction].has_codes},
         identity=_identity(rows, identifiers),
         hints=_hints(turn),
         game=identifiers.room if identifiers.room.isidentifier() else "",
@@ -187,9 +187,9 @@ def draft(
     described = accepted / len(choice.messages)
     total = sum(len(message.data) for message in choice.messages) + choice.left_over
     shares = described, size / max(1, total)
-    contents.shortfall, seen = _shortfall(
-        segments, choice, messages, shares, codes_in(rows) if form.has_codes else values_in(messages)
-    )
+    has_lines = choice.framing.kind == "lines" and any(form.is_positional for form in forms.values())
+    doubts = doubts_about(messages, rows, has_lines)
+    contents.shortfall, seen = _shortfall(segments, choice, messages, shares, doubts)
     result = Draft(
         text=text_of(contents),
         contents=contents,
@@ -208,7 +208,7 @@ def _shortfall(
     choice: Choice,
     messages: Sequence[Message],
     shares: tuple[float, float],
-    odd: Collection[str],
+    doubts: Iterable[tuple[Collection[str], str]],
 ) -> tuple[str, str]:
     """Return why a draft is wrong and what its traffic looks like; two empty texts if it is right.
 
@@ -217,7 +217,7 @@ def _shortfall(
         choice: Its framing, with all frames.
         messages: The frames with a name.
         shares: Shares of the messages and of the bytes that the draft dissects.
-        odd: Names that are rather values.
+        doubts: Names that are rather values, with clauses about them.
     """
     if min(shares) < _WANTED or choice.fit < _LEAST_FIT:
         missed = {message.order for message in choice.messages} - {message.order for message in messages}
@@ -225,18 +225,12 @@ def _shortfall(
             f"it dissects {shares[0]:.1%} of the messages and {shares[1]:.1%} of the bytes of its traffic,"
             f" and {choice.fit:.0%} of the senders' pauses are at the end of a message"
         ), observed(segments, choice, [message for message in choice.messages if message.order in missed])
-    number = sum(message.name in odd for message in messages)
-    if number > _MOST_ODD * len(messages):
-        words = " and ".join(repr(printable(name.removeprefix(CODED))) for name in islice(odd, 2))
-        is_coded = messages[0].name.startswith(CODED)
-        what = (
-            "numbers of messages hardly recur"
-            if is_coded
-            else "words of messages differ in their digits only"
-        )
-        return (
-            f"{number:,} of {len(messages):,} messages begin with a value instead of a name"
-        ), f"the first {what}, such as {words}"
+    for odd, clause in doubts:
+        number = sum(message.name in odd for message in messages)
+        if number > _MOST_ODD * len(messages):
+            words = " and ".join(repr(printable(name.removeprefix(CODED))) for name in islice(odd, 2))
+            reason = f"{number:,} of {len(messages):,} messages begin with a value instead of a name"
+            return reason, f"{clause}, such as {words}"
     return "", ""
 
 
@@ -261,21 +255,29 @@ def _refuse_random(pieces: Iterable[bytes], source: str) -> None:
         )
 
 
-def _named(messages: Sequence[Message], framing: Framing, form: FormatChoice) -> list[Message]:
-    """Parse messages in place, and return those with a known name."""
+def _named(
+    messages: Sequence[Message], framing: Framing, forms: Mapping[Direction, FormatChoice]
+) -> list[Message]:
+    """Parse messages in place, and return those with a known name, or without any."""
+    before = TextHead(framing.before, Format())
     for message in messages:
+        if framing.before:
+            numbers = before.read(message.data).fields
+            message.number, message.reference = numbers.get("id"), numbers.get("ref")
+        form = forms[message.direction]
         parsed = form.parse(content(framing, message.data, form.format.kind != "struct"))
         if parsed is not None:
             message.name, message.values = parsed
             message.name = code_of(framing, message.data) if framing.has_name else message.name
+            if form.has_codes and message.name:
+                message.name = f"{CODED}{message.name}"
             if form.format.fields:
                 message.same = repr(message.values).encode("utf-8", "replace")
+    for direction, form in forms.items():
+        if form.format.kind in ("words", "delimited") and not form.has_codes:
+            forget_names([message for message in messages if message.direction == direction], messages)
     known = known_names(message for message in messages if message.name)
-    found = [message for message in messages if (message.direction, message.name) in known]
-    if form.has_codes:
-        for message in found:
-            message.name = f"{CODED}{message.name}"
-    return found
+    return [message for message in messages if (message.direction, message.name) in known]
 
 
 def _line_end(segments: Iterable[Segment], choice: Choice) -> str:

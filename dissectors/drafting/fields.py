@@ -12,6 +12,8 @@ import msgspec
 
 from kiebitz.dissectors.drafting.traffic import Message
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN
+from kiebitz.dissectors.protocol_file.specification import Format
 
 MAX_FIELDS = 60
 """Maximum number of fields of a message."""
@@ -26,6 +28,7 @@ INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{0,14}[1-9])?")
 _BARE = re.compile(r"[^\W\d][\w.-]*")
 _CELL = re.compile(r"(?:([A-Z])|([a-z]))\d{1,2}")
+_BRACKETS = {("<", ">"), ("(", ")"), ("[", "]"), ("{", "}")}
 _SEPARATORS = (",", ";", "|", "/", "+", " ")
 _PARTS = re.compile(r"[^:\s]{1,60}(:[^:\s]{1,60}){1,4}")
 _KEYS_OF_MAP = re.compile(r"-?\d+(,\s?-?\d+)*")
@@ -58,30 +61,15 @@ class Row(msgspec.Struct):
 
 
 class TypeInference:
-    """Infers types; long ones get a name in `named`.
+    """Infers types of one format; long ones get a name in `named`."""
 
-    Args:
-        is_text: True if all values are text.
-        players: The names of players.
-        delimiter: The text between fields, which cannot be between the items of a list.
-        reserved: Names that types cannot have.
-        has_elements: True if one value may stand for a list of one.
-    """
-
-    def __init__(
-        self,
-        is_text: bool,
-        players: Collection[str],
-        delimiter: str,
-        reserved: Collection[str],
-        has_elements: bool = False,
-    ) -> None:
-        self.is_text = is_text
-        self._has_elements = has_elements
-        self.named: dict[str, str] = {}
+    def __init__(self, form: Format, players: Collection[str], named: dict[str, str]) -> None:
+        self.is_text = form.kind != "json"
+        self._has_elements = form.kind == "xml"
+        """True if one value may stand for a list of one."""
+        self.named = named
         self._players = players
-        self._delimiter = delimiter
-        self._reserved = reserved
+        self._delimiter = form.delimiter if form.kind in ("delimited", "pairs", "words") else "\0"
         self._words: dict[str, Counter[str]] = {}
 
     def learn(self, key: str, values: Sequence[Any]) -> None:
@@ -94,6 +82,14 @@ class TypeInference:
     def type_of(self, key: str, values: Sequence[Any], identify: Identify, path: tuple[str, ...] = ()) -> str:
         """Return the type of the values of a field; a long one by its name."""
         return self._name(key, self._infer(key, values, identify, (*path, key)))
+
+    def framed_type_of(self, key: str, values: Sequence[str], identify: Identify) -> str:
+        """Return the type of the values of a field in text, which may have brackets around them."""
+        ends = {(value[:1], value[-1:]) for value in values if len(value) > 1}
+        if len(ends) == 1 and len(min(values, key=len)) > 1 and (pair := ends.pop()) in _BRACKETS:
+            inner = self.type_of(key, [value[1:-1] for value in values], identify)
+            return f'"{pair[0]}"{inner}"{pair[1]}"'
+        return self.type_of(key, values, identify)
 
     def _infer(self, key: str, values: Sequence[Any], identify: Identify, path: tuple[str, ...]) -> str:
         # An optional value may be null.
@@ -235,7 +231,7 @@ class TypeInference:
         if len(self.named) >= 300:
             return "any" if kind[0] in "[{" else "text"
         base = identifier_of(key) or "type"
-        base = f"{base}_value" if base in self._reserved else base
+        base = f"{base}_value" if base in BUILT_IN else base
         name, number = base, 2
         while name in self.named:
             name, number = f"{base}{number}", number + 1

@@ -23,11 +23,14 @@ from kiebitz.dissectors.drafting.json_format import json_object
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
 from kiebitz.dissectors.drafting.xml_format import element_of
 from kiebitz.dissectors.grammar.framing import Frame
+from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
+from kiebitz.dissectors.grammar.xml.notes import XmlFormat
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.protocol_file.codecs import framer_of
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.header import Header
 from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
+from kiebitz.dissectors.protocol_file.text_head import TextHead
 from kiebitz.dissectors.websocket.codec import is_message
 from kiebitz.dissectors.websocket.frames import is_plain, plain_payload
 from kiebitz.dissectors.websocket.handshake import MAX_HEAD, read_head
@@ -68,6 +71,7 @@ class Choice(msgspec.Struct):
         fit: Share of turns at which a frame ends.
         left_over: Number of bytes in no frame.
         evidence: Sentence for the file.
+        root: Name of the XML element around all messages of a direction; empty if there is none.
     """
 
     framing: Framing
@@ -75,6 +79,7 @@ class Choice(msgspec.Struct):
     fit: float
     left_over: int
     evidence: str
+    root: str = ""
 
 
 def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
@@ -84,6 +89,8 @@ def choose_framing(segments: Sequence[Segment], transport: Transport) -> Choice:
     if found := in_websocket(segments):
         return _choice(found, Framing(kind="websocket"), "each message of WebSocket is one")
     sample = _sample(segments)
+    if (root := _open_root(sample)) and (in_document := _in_document(segments, root)) is not None:
+        return in_document
     framing = _text_framing(sample) if is_text(sample) else None
     fit = 0.0 if framing is None else _fit(sample, framing)[0]
     if fit < _WANTED:
@@ -145,6 +152,8 @@ def content(framing: Framing, frame: bytes, is_text: bool = False) -> bytes:
     if framing.kind == "websocket":
         return plain_payload(frame)[1]
     start, end = _envelope(framing, is_text).body(frame)
+    if framing.before:
+        start = TextHead(framing.before, Format()).extent(frame, start, end).start
     if framing.kind == "length":
         found = _header(framing).extent(frame, 0, len(frame))
         start = 0 if found is None else found.start
@@ -182,13 +191,14 @@ def _choice(
         left_over += len(segment.data) - _covered(segment, frames)
         hits += _count_hits(framing, segment, frames)
         turns += len(segment.turns)
+        starts = {0, *segment.ends}
         for frame in frames:
             if framing.kind == "websocket" and not is_message(frame.data):
                 continue
             piece = min(bisect_left(segment.ends, frame.offset + frame.size), len(segment.ends) - 1)
-            messages.append(
-                Message(segment.conversation, segment.direction, segment.times[piece], frame.data)
-            )
+            message = Message(segment.conversation, segment.direction, segment.times[piece], frame.data)
+            message.begins = frame.offset in starts
+            messages.append(message)
     # Messages of one piece stay in order: the sort is stable.
     messages.sort(key=lambda message: message.ts_ns)
     del messages[MAX_MESSAGES:]
@@ -269,7 +279,9 @@ def is_text(segments: Sequence[Segment]) -> bool:
 
 def _text_framing(segments: Sequence[Segment]) -> Framing | None:
     begins = Counter(segment.data.lstrip()[:1] for segment in segments)
-    common = begins.most_common(1)[0][0] if begins else b""
+    common, number = begins.most_common(1)[0] if begins else (b"", 0)
+    # Else, only one side speaks JSON or XML.
+    common = common if number >= 0.7 * len(segments) else b""
     lines = Framing()
     if common in (b"{", b"[") and common == b"{":
         if _share_of_lines(segments, json_object) >= _WANTED:
@@ -359,6 +371,32 @@ def _delimiter(segments: Sequence[Segment], end: bytes) -> Framing:
             break
         end = text
     return Framing(kind="delimiter", end=end.decode("latin-1"))
+
+
+def _open_root(segments: Sequence[Segment]) -> str:
+    """Return the name of the element that the bytes of all segments begin with and that stays open."""
+    found = {match[1] for segment in segments if (match := TAG.match(segment.data)) is not None}
+    root = found.pop() if len(found) == 1 else b""
+    number = sum(segment.data.count(b"<%b" % root) for segment in segments)
+    # Else, messages have one name; bytes after a gap may begin within the document.
+    return root.decode() if root and number <= len(segments) else ""
+
+
+def _in_document(segments: Sequence[Segment], root: str) -> Choice | None:
+    """Return the messages in an element around all of them, None if there are hardly any."""
+    elements = XmlFraming(XmlFormat(envelope=root, stays_open=True))
+    tag = re.compile(rb"\s*(?:<\?[^>]*>\s*)?</?%b[^<>]*>\s*" % root.encode())
+
+    def frames(segment: Segment) -> Iterator[Frame]:
+        cutter = XmlFramer(segment.direction, elements)
+        for frame in chain(cutter.feed(0, segment.data), cutter.eof()):
+            if frame.cut is None:
+                yield frame
+
+    found = _choice(segments, Framing(kind="xml"), "", frames)
+    found.messages = [each for each in found.messages if not tag.fullmatch(each.data)]
+    found.root = root
+    return found if found.fit >= _WANTED and len(found.messages) > len(segments) else None
 
 
 # Binary.

@@ -150,13 +150,12 @@ class _Values:
         return sum(map(len, self.by_conversation.values())) > 5 * len(self.by_conversation)
 
 
-def find_identifiers(messages: Sequence[Message], tables: Sequence[str], has_keys: bool) -> Identifiers:
+def find_identifiers(messages: Sequence[Message], tables: Sequence[str]) -> Identifiers:
     """Return the identifiers in messages.
 
     Args:
         messages: The messages.
         tables: The server of each conversation, each with its own numbers of players.
-        has_keys: True if fields have names.
     """
     places = _collect(messages)
     heard: set[Scalar] = set()
@@ -175,16 +174,14 @@ def find_identifiers(messages: Sequence[Message], tables: Sequence[str], has_key
     if not found.numbers:
         _find_given(places, tables, found)
     # What is a player's number by the name of its field is so in messages with few values, too.
-    _spread_numbers(places, has_keys, found)
-    _spread_numbers(places, has_keys, found)
-    if has_keys:
-        for place, values in places.items():
-            if _GAME_KEY.fullmatch(_key(place)) and place not in found.types:
-                number = " integer" if all(isinstance(value, int) for value in values.counts) else ""
-                found.types[place] = f"id:game{number}"
-        found.room = _room(places)
-    else:
-        _find_rooms(places, found)
+    _spread_numbers(places, found)
+    _spread_numbers(places, found)
+    for place, values in places.items():
+        if _GAME_KEY.fullmatch(_key(place)) and place not in found.types:
+            number = " integer" if all(isinstance(value, int) for value in values.counts) else ""
+            found.types[place] = f"id:game{number}"
+    found.room = _room(places)
+    _find_rooms(places, found)
     return found
 
 
@@ -421,12 +418,19 @@ def _find_named(
     """Find numbers that occur together with players' names, always the same with the same."""
     best: tuple[int, Place, dict[tuple[str, Scalar], str]] | None = None
     together = _numbers_beside_names(messages, tables, found.players) if found.players else {}
-    for (place, _), names_of in sorted(together.items()):
+    # Copies of a message tell nothing more.
+    originals = {(tables[each.conversation], each.same or each.data): each for each in messages}
+    once = _numbers_beside_names(originals.values(), tables, found.players) if found.players else {}
+    different = {pair: sum(map(Counter.total, once[pair].values())) for pair in together}
+    for (place, name_place), names_of in sorted(together.items()):
         usual = {number: counts.most_common(1)[0][0] for number, counts in names_of.items()}
         total = sum(counts.total() for counts in names_of.values())
         fitting = sum(counts[usual[number]] for number, counts in names_of.items())
         is_bijective = len({(table, name) for (table, _), name in usual.items()}) == len(usual)
-        if len(usual) < 2 or fitting < 0.9 * total or not is_bijective or total < len(usual) + 1:
+        if len(usual) < 2 or fitting < 0.9 * total or not is_bijective:
+            continue
+        is_likely = _is_likely_id(place, name_place, len(usual))
+        if different[place, name_place] < len(usual) * (1 if is_likely else 2):
             continue
         if best is None or (len(usual), total) > (len(best[2]), best[0]):
             best = total, place, usual
@@ -441,6 +445,13 @@ def _find_named(
         if (tables[conversation], owner) in number_of
     }
     _find_own_numbers(places, found)
+
+
+def _is_likely_id(place: Place, name_place: Place, number: int) -> bool:
+    """Return True if the place of a number suggests that it is a player's; `number` is that of players."""
+    if _key(place).isdigit() and _key(name_place).isdigit():
+        return abs(int(_key(place)) - int(_key(name_place))) == 1 and number > 2
+    return _PLAYER_KEY.fullmatch(_key(place)) is not None
 
 
 def _numbers_beside_names(
@@ -528,7 +539,7 @@ def _find_given(places: Mapping[Place, _Values], tables: Sequence[str], found: I
         found.types[given] = "id"
 
 
-def _spread_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Identifiers) -> None:
+def _spread_numbers(places: Mapping[Place, _Values], found: Identifiers) -> None:
     """Find the numbers of players elsewhere."""
     numbers = {*found.numbers.values()}
     keys = {_key(place) for place, kind in found.types.items() if kind == "id"}
@@ -541,7 +552,7 @@ def _spread_numbers(places: Mapping[Place, _Values], has_keys: bool, found: Iden
             _is_positive(value) for value in others if len(others) > 2
         ):
             continue
-        if has_keys:
+        if not _key(place).isdigit():
             same = _key(place) in keys
             same = same or _PLAYER_ID.fullmatch(_key(place)) is not None
             is_player = same or _PLAYER_KEY.fullmatch(_key(place)) is not None

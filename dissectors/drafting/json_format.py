@@ -16,7 +16,11 @@ from kiebitz.dissectors.drafting.format_choice import (
     Parsed,
     Parser,
 )
+from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.protocol_file.specification import Format
+
+_NAMED = 0.3
+"""Least share of messages with a name."""
 
 
 def json_object(content: bytes) -> dict[str, Any] | None:
@@ -37,18 +41,21 @@ def json_format(contents: Sequence[bytes]) -> FormatChoice:
     path = name_path(objects)
     if path is None:
         return FormatChoice(Format(kind="json", name="*"), _only_key_parser(keys))
-    has_codes = all(isinstance(_at(found, path), int) for found in objects)
+    names = [_at(found, path) for found in objects]
+    has_codes = all(isinstance(name, int) for name in names)
+    # Such as answers that have only the number of their request.
+    kinds = (int,) if has_codes else (str, type(None)) if None in names else (str,)
     body = _body(objects, path)
 
     def parse(content: bytes) -> Parsed | None:
         found = json_object(content)
         name = None if found is None else _at(found, path)
-        if found is None or not isinstance(name, int if has_codes else str) or isinstance(name, bool):
+        if found is None or not isinstance(name, kinds) or isinstance(name, bool):
             return None
         fields = (
             found.get(body) or {} if body else {key: value for key, value in found.items() if key != path[0]}
         )
-        return (str(name), fields) if isinstance(fields, dict) else None
+        return (NAMELESS if name is None else str(name), fields) if isinstance(fields, dict) else None
 
     return FormatChoice(Format(kind="json", name=".".join(path), fields=body), parse, has_codes=has_codes)
 
@@ -99,11 +106,15 @@ def name_path(objects: Sequence[Mapping[str, Any]]) -> tuple[str, ...] | None:
     for path, counts in values.items():
         is_usual = NAME_KEYS.fullmatch(path[-1]) is not None
         most = min(MAX_NAMES, len(objects) * (0.8 if is_usual else 0.5))
-        if counts.total() < 0.95 * len(objects) or len(counts) > max(3, most):
+        if counts.total() < _NAMED * len(objects) or len(counts) > max(3, most):
+            continue
+        if counts.total() < len(objects) and (len(path) > 1 or not is_usual or len(counts) < 2):
+            # Only a usual key tells that the others have no name.
             continue
         if any(isinstance(value, str) and (len(value) > MAX_NAME or "\n" in value) for value in counts):
             continue
         usual = sum(shape.most_common(1)[0][1] for shape in shapes[path].values()) / counts.total()
+        usual -= 0.2 * (counts.total() < len(objects))
         score = usual - 0.05 * len(path) - 0.3 * len(counts) / len(objects)
         score += 0.3 * is_usual + 0.2 * (len(counts) > 2) - 0.3 * (len(counts) == 1)
         score -= 0.2 * all(isinstance(value, int) for value in counts)

@@ -15,6 +15,7 @@ import msgspec
 
 from kiebitz.dissectors.drafting.identifiers import leaves
 from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.model import OPPOSITE, Direction
 
 CODED = "message_"
@@ -253,7 +254,23 @@ def find_answers(
     for (asked, answer), score in search.scores.items():
         if search.is_stronger(asked, answer) and search.is_answer(asked, answer):
             fitting[answer].append((score, asked))
-    return _chosen(fitting, search.pairs, search.counts)
+    found = _chosen(fitting, search.pairs, search.counts)
+    return {answer: asked for answer, asked in (found | _referring(messages)).items() if asked}
+
+
+def _referring(messages: Sequence[Message]) -> dict[Kind, list[tuple[str, int]]]:
+    """Return what messages answer by the numbers before their names."""
+    requests: dict[tuple[int, Direction, int], str] = {}
+    pairs: dict[Kind, Counter[str]] = defaultdict(Counter)
+    for message in messages:
+        if message.reference is not None:
+            pairs[message.direction, message.name].update()
+            key = message.conversation, OPPOSITE[message.direction], message.reference
+            if (asked := requests.get(key)) is not None:
+                pairs[message.direction, message.name][asked] += 1
+        if message.number is not None:
+            requests[message.conversation, message.direction, message.number] = message.name
+    return {answer: [*found.items()] for answer, found in pairs.items()}
 
 
 class _AnswerSearch:
@@ -280,7 +297,12 @@ class _AnswerSearch:
         for message in messages:
             self._first.setdefault((message.direction, message.name), message.order)
         direct = [pair for pair in self.pairs if self._is_direct(*pair)]
-        self._replied = {asked for asked, answer in direct if not _ERROR.search(answer[1])}
+        self._replied = {
+            asked
+            for asked, answer in direct
+            if not _ERROR.search(answer[1])
+            and self.pairs[asked, answer].first >= 0.5 * self.pairs[asked, answer].followed
+        }
         """Requests with a direct reply: what follows for all is no answer then."""
         self._named = {
             asked
@@ -302,8 +324,16 @@ class _AnswerSearch:
     def _is_repetition(self, asked: Kind, answer: Kind) -> bool:
         """Return True if the server repeats the values of nearly all messages of a client at once."""
         repeats = self.pairs[asked, answer].repeats
-        is_enough = repeats >= _LEAST_REACTIONS or (repeats > 0 and asked[1] == answer[1])
-        return asked[0] == "c2s" and is_enough and repeats >= 0.9 * self.counts[asked]
+        is_same = asked[1] == answer[1]
+        is_enough = repeats >= _LEAST_REACTIONS or (repeats > 0 and is_same)
+        # Some requests may be refused.
+        return asked[0] == "c2s" and is_enough and repeats >= (0.6 if is_same else 0.9) * self.counts[asked]
+
+    def _is_expected(self, asked: Kind, answer: Kind) -> bool:
+        """Return True if an answer repeats its request, always follows it, or has only values."""
+        if answer[1] == NAMELESS:
+            return self.pairs[asked, answer].first >= max(2, 0.8 * self.counts[asked])
+        return self._is_repetition(asked, answer) or self._is_certain(asked, answer)
 
     def _is_certain(self, asked: Kind, answer: Kind) -> bool:
         """Return True if a client's message and a server's next message nearly always go together."""
@@ -319,7 +349,7 @@ class _AnswerSearch:
     def is_stronger(self, asked: Kind, answer: Kind) -> bool:
         """Return True if the pair is likely, and not rather the other way round."""
         score, opposite = self.scores[asked, answer], self.scores.get((answer, asked), 0.0)
-        if self._is_repetition(asked, answer) or self._is_certain(asked, answer):
+        if self._is_expected(asked, answer):
             return True
         if score < 1.0 or opposite > 1.5 * score:
             return False
@@ -332,7 +362,7 @@ class _AnswerSearch:
         echoes = pair.echoes / max(1, pair.preceded)
         if _GENERAL.fullmatch(answer[1]):
             return False
-        if self._is_repetition(asked, answer) or self._is_certain(asked, answer):
+        if self._is_expected(asked, answer):
             return True
         is_odd = answer[0] == "c2s" or answer[1].startswith(CODED)
         if is_odd and pair.followed < _LEAST_REACTIONS and likeness < 0.5:
@@ -372,6 +402,9 @@ def _chosen(
         if not candidates:
             continue
         best = candidates[0][0]
+        if answer[1] == NAMELESS:
+            found[answer] = [(asked[1], pairs[asked, answer].followed) for _, asked in candidates]
+            continue
         chosen = [asked for score, asked in candidates if score >= 0.75 * best]
         if len(chosen) > _MAX_ANSWERED or (best < 1.6 and len(fitting[answer]) > _MAX_ANSWERED):
             # A general confirmation, or an error.
@@ -396,12 +429,15 @@ def _count_pairs(
     # Names of answers that came since, by the number of the message.
     answered: dict[int, set[str]] = {}
     previous: Message | None = None
+    numbers = Counter(value for message in messages for value in _values_of(message))
+    usual = {value for value, number in numbers.items() if number > max(4, 0.4 * len(messages))}
+    """Values of so many messages that they tell nothing, such as the number of the game."""
     for message in messages:
         kind = message.direction, message.name
         asked = recent[OPPOSITE[message.direction]]
         seen: set[str] = set()
-        all_values = {value for _, value in leaves(message.values)}
-        values = {value for value in all_values if _is_telling(value)}
+        all_values = _values_of(message)
+        values = {value for value in all_values - usual if _is_telling(value)}
         for rank, former in enumerate(reversed(asked)):
             if former.name in seen or message.ts_ns - former.ts_ns > _ANSWER_NS:
                 continue
@@ -411,13 +447,13 @@ def _count_pairs(
             pair.nearest += rank == 0
             if rank == 0 and former is previous:
                 pair.first += 1
-                asked_for = {value for _, value in leaves(former.values)}
+                asked_for = _values_of(former)
                 pair.repeats += asked_for <= all_values and (bool(asked_for) or former.name == message.name)
             pair.quick += message.ts_ns - former.ts_ns < 100_000_000
             if message.name not in answered[former.order]:
                 answered[former.order].add(message.name)
                 pair.followed += 1
-            if values and any(value in values for _, value in leaves(former.values)):
+            if values and not values.isdisjoint(_values_of(former)):
                 pair.echoes += 1
         if kind not in heartbeats:
             previous = message
@@ -426,6 +462,10 @@ def _count_pairs(
             answered[message.order] = set()
             if len(own) > _NEAR:
                 del answered[own.pop(0).order]
+
+
+def _values_of(message: Message) -> set[str | int]:
+    return {value for _, value in leaves(message.values)}
 
 
 def _is_telling(value: str | int) -> bool:

@@ -21,7 +21,8 @@ from kiebitz.dissectors.drafting.identifiers import Identifiers
 from kiebitz.dissectors.drafting.relations import Broadcast, Kind
 from kiebitz.dissectors.drafting.traffic import Message
 from kiebitz.dissectors.drafting.variants import variants
-from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN
+from kiebitz.dissectors.grammar.grammar import NAMELESS
+from kiebitz.dissectors.model import Direction
 
 _MAX_VALUES = 5000
 """Number of values of a field by which its type is inferred."""
@@ -29,32 +30,30 @@ _MAX_VALUES = 5000
 
 def rows_of(
     messages: Sequence[Message],
-    form: FormatChoice,
+    forms: Mapping[Direction, FormatChoice],
     identifiers: Identifiers,
-    binary: Mapping[tuple[str, str], Sequence[BinaryKind]] | None,
+    binary: Mapping[Kind, Sequence[BinaryKind]],
 ) -> tuple[list[Row], dict[str, str]]:
     """Return all rows in the order of their first messages, and the types that they use."""
     groups: dict[Kind, list[Message]] = defaultdict(list)
     for message in messages:
         groups[message.direction, message.name].append(message)
-    is_text = form.format.kind != "json"
-    delimiter = form.format.delimiter if form.format.kind in ("delimited", "pairs", "words") else "\0"
-    types = TypeInference(
-        is_text, identifiers.players, delimiter, BUILT_IN.keys(), has_elements=form.format.kind == "xml"
-    )
-    if not form.is_positional:
-        for own in groups.values():
+    named: dict[str, str] = {}
+    types = {each: TypeInference(form.format, identifiers.players, named) for each, form in forms.items()}
+    for (direction, _), own in groups.items():
+        if not forms[direction].is_positional:
             for message in own[:_MAX_VALUES]:
-                _learn(types, message.values)
+                _learn(types[direction], message.values)
     rows: list[Row] = []
     for kind, own in groups.items():
-        if binary is not None:
+        form = forms[kind[0]]
+        if kind in binary:
             rows.append(_binary_row(kind, own, binary[kind], identifiers))
         elif form.is_positional:
-            rows += _positional_rows(kind, own, form, types, identifiers)
+            rows += _positional_rows(kind, own, form, types[kind[0]], identifiers)
         else:
-            rows.append(_keyed_row(kind, own, types, identifiers))
-    return rows, types.named
+            rows.append(_keyed_row(kind, own, types[kind[0]], identifiers))
+    return rows, named
 
 
 def _learn(types: TypeInference, value: Any, depth: int = 0) -> None:
@@ -114,8 +113,8 @@ def _positional_rows(
     direction, name = kind
     is_words = form.format.kind == "words"
     delimiter = " " if is_words else form.format.delimiter
-    for own, required, has_tail in variants(messages, is_words):
-        most = required if has_tail else max(len(message.values) for message in own)
+    for own, required, tail, item_size in variants(messages, identifiers.players, is_words):
+        most = required if tail else max(len(message.values) for message in own)
         columns: list[Column] = []
         for index in range(1, min(most, MAX_FIELDS) + 1):
             key = str(index)
@@ -124,32 +123,49 @@ def _positional_rows(
             columns.append(
                 Column(
                     "",
-                    types.type_of(name, found, _always(identifiers.types.get(place))),
+                    _whole(name, types.framed_type_of(name, found, _always(identifiers.types.get(place)))),
                     optional=index > required,
                     generated=place in identifiers.generated,
                     key=key,
                 )
             )
-        if has_tail:
-            tails = [
-                [value for key, value in message.values.items() if int(key) > required]
-                for message in own[:_MAX_VALUES]
-            ]
-            columns.append(_tail(name, tails, types, delimiter, is_words))
+        if tail:
+            tails = [[*message.values.values()][required:] for message in own[:_MAX_VALUES]]
+            last = Column("", "rest", key=str(required + 1), optional=any(not each for each in tails))
+            if tail == "counted":
+                last = Column("", _items(name, tails, types, item_size), key=last.key)
+                # No identifier is a number of items.
+                columns[-1].type = types.type_of(
+                    name, [len(each) // item_size for each in tails], _always(None)
+                )
+            elif tail == "list":
+                last.type = _list(name, tails, types, delimiter, is_words)
+            columns.append(last)
         yield Row(name, direction, own, _with_names(columns))
 
 
-def _tail(
+def _whole(name: str, kind: str) -> str:
+    """Return the type of the only value of a message without a name, else of a field."""
+    return "rest" if name == NAMELESS and kind == "text" else kind
+
+
+def _items(name: str, tails: Sequence[Sequence[str]], types: TypeInference, size: int) -> str:
+    """Return the type of a list with items of several words, after the number of its items."""
+    parts = []
+    for place in range(size):
+        kind = types.type_of(name, [word for tail in tails for word in tail[place::size]], _always(None))
+        parts.append("text" if kind[0] in "[{" else kind)
+    return ItemTypes(tuple(parts)).notation(field_names(parts))
+
+
+def _list(
     name: str, tails: Sequence[Sequence[str]], types: TypeInference, delimiter: str, is_words: bool
-) -> Column:
-    """Return the field that takes all remaining words: a list of one type, or free text."""
+) -> str:
+    """Return the type of the field that takes all remaining words: a list of one type, or free text."""
     items = [item for tail in tails for item in tail]
-    if not items:
-        return Column("", "rest", optional=True)
-    item = types.type_of(name, items, _always(None))
-    is_list = item not in ("text", "rest") or not is_words
-    kind = f"[{item}{'' if delimiter == ',' else delimiter}]" if is_list else "rest"
-    return Column("", kind, optional=any(not tail for tail in tails))
+    item = types.type_of(name, items, _always(None)) if items else "rest"
+    is_list = bool(items) and (item not in ("text", "rest") or not is_words)
+    return f"[{item}{'' if delimiter == ',' else delimiter}]" if is_list else "rest"
 
 
 def _binary_row(

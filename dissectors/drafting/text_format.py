@@ -10,7 +10,14 @@ from typing import Any
 
 from kiebitz.dissectors.drafting.format_choice import FormatChoice, Parsed, Parser
 from kiebitz.dissectors.drafting.json_format import name_path
-from kiebitz.dissectors.protocol_file.specification import Format, Framing, TextEncoding
+from kiebitz.dissectors.protocol_file.specification import (
+    BeforePart,
+    FieldSpec,
+    Format,
+    Framing,
+    NumberType,
+    TextEncoding,
+)
 
 _MAX_COLUMNS = 8
 _QUOTED = re.compile(r'(?<!\S)"(?:[^"\\]|\\.)*"(?!\S)')
@@ -35,6 +42,38 @@ _DELIMITERS = (
     " | ",
 )
 _PAIR = re.compile(r"([A-Za-z_][\w.-]{0,40})(=|: |:)(.*)", re.DOTALL)
+
+
+_NUMBERED = re.compile(r"(?:[^\w\s]?\d+[\])}>.:]?){1,3}(?=\s+([^\W\d]\S*))")
+_NUMBER_BEFORE = re.compile(r"([^\w\s]?)(\d+)([\])}>.:]?)")
+_NUMBER_AFTER_BLANK = re.compile(r"\s\W?\d")
+_NAME_WITH_NUMBER = 200
+"""Cost of a name with a number as a word of its own, in bytes: it is rather a name and a field."""
+
+_BEFORE = ("id", "ref", "number")
+"""Names of numbers before the name of a message."""
+
+_LEAST_NUMBERED = 0.3
+"""Least share of messages with numbers before their names."""
+
+
+def numbers_before(texts: Sequence[str]) -> tuple[BeforePart, ...]:
+    """Return the numbers that precede the names of many messages: there are more of them than of names."""
+    found = [match for text in texts if (match := _NUMBERED.match(text)) is not None]
+    first, names = {match[0] for match in found}, {match[1] for match in found}
+    if len(first) < 4 or len(found) < _LEAST_NUMBERED * len(texts) or len(names) >= len(first):
+        return ()
+    parts: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for text in sorted(first):
+        for place, (opening, _, closing) in enumerate(_NUMBER_BEFORE.findall(text)):
+            parts[opening, closing].append(place)
+    if len(parts) > len(_BEFORE):
+        return ()
+    order = sorted(parts, key=lambda part: (max(parts[part]), part))
+    return tuple(
+        BeforePart(FieldSpec(name, NumberType(), "integer", optional=True), *part)
+        for name, part in zip(_BEFORE, order, strict=False)
+    )
 
 
 def text_format(framing: Framing, texts: Sequence[str], encoding: TextEncoding) -> FormatChoice:
@@ -99,7 +138,8 @@ def _cost(rows: Sequence[Sequence[str]]) -> float:
         total += 4 + sum(len(word) + 1 for word in counts)
         total += sum(-number * math.log2(number / size) for number in counts.values()) / 8
     # A name is more than a word: it needs a row of its own, and has no values in it.
-    return total + 8 * len(names) + 8 * sum(any(map(str.isdigit, name)) for name in names)
+    total += 8 * len(names) + 8 * sum(any(map(str.isdigit, name)) for name in names)
+    return total + _NAME_WITH_NUMBER * sum(_NUMBER_AFTER_BLANK.search(name) is not None for name in names)
 
 
 def _quote(texts: Sequence[str]) -> str:

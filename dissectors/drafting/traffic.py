@@ -70,7 +70,8 @@ class Message(msgspec.Struct, gc=False):
     """A message: `values` has the fields by name, or by position in formats without names.
 
     `order` is its position among all messages, by time. Its copies for others have equal bytes, or equal
-    bytes `same` if something around its fields counts messages.
+    bytes `same` if something around its fields counts messages. It `begins` what its sender sent at once, or
+    follows another message in that. `number` and `reference` are numbers before its name.
     """
 
     conversation: int
@@ -81,6 +82,9 @@ class Message(msgspec.Struct, gc=False):
     values: dict[str, Any] = {}
     order: int = 0
     same: bytes = b""
+    begins: bool = True
+    number: int | None = None
+    reference: int | None = None
 
 
 def segments_of(conversations: Iterable[Conversation]) -> list[Segment]:

@@ -12,6 +12,7 @@ from kiebitz.dissectors.drafting.writer import Contents, key_of, text_of
 from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
+from kiebitz.dissectors.protocol_file.specification import Format
 
 _ROUNDS = 4
 _TOLERATED = 0.005
@@ -111,20 +112,22 @@ def _relax(contents: Contents, problems: dict[tuple[str, str], Counter[str]]) ->
             if number <= max(1, _TOLERATED * total) and number < 0.1 * total:
                 continue
             columns = [column for row in rows for column in row.columns if column.name == field]
-            if columns and any(column.type != _widest(contents, column) for column in columns):
+            if columns and any(
+                column.type != _widest(contents.formats[rows[0].direction], column) for column in columns
+            ):
                 for column in columns:
-                    column.type = _widest(contents, column)
+                    column.type = _widest(contents.formats[rows[0].direction], column)
                 changed = True
             elif not columns or field == "":
                 changed |= _widen_rows(contents, rows)
     return changed
 
 
-def _widest(contents: Contents, column: Column) -> str:
+def _widest(form: Format, column: Column) -> str:
     """Return the widest type for a field of this format."""
-    if contents.format.kind in ("json", "xml"):
+    if form.kind in ("json", "xml"):
         return "any"
-    if contents.format.kind == "struct":
+    if form.kind == "struct":
         return column.type
     return "rest" if column.type.startswith("[") or column.type == "rest" else "text"
 
@@ -132,14 +135,15 @@ def _widest(contents: Contents, column: Column) -> str:
 def _widen_rows(contents: Contents, rows: Sequence[Row]) -> bool:
     """Let rows accept any fields that their messages have; return False if they do already."""
     changed = False
+    kind = contents.formats[rows[0].direction].kind
     for row in rows:
-        if contents.format.kind in ("json", "xml", "pairs"):
+        if kind in ("json", "xml", "pairs"):
             for column in row.columns:
-                widest = _widest(contents, column)
+                widest = _widest(contents.formats[rows[0].direction], column)
                 changed |= column.type != widest or not column.optional
                 column.type, column.optional = widest, True
         else:
-            widest = "bytes" if contents.format.kind == "struct" else "rest"
+            widest = "bytes" if kind == "struct" else "rest"
             alone = [Column("data" if widest == "bytes" else "text", widest, optional=widest == "rest")]
             changed |= row.columns != alone
             row.columns = alone

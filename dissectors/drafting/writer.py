@@ -13,7 +13,7 @@ import msgspec
 
 from kiebitz.dissectors.drafting.fields import Column, Row, quoted_name
 from kiebitz.dissectors.escaping import printable
-from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.protocol_file.specification import Format, Framing, HeaderPart
 
 MAX_TEXT = 250_000
@@ -32,7 +32,7 @@ class Contents(msgspec.Struct):
         transport: Transport of its servers.
         ports: Ports of its servers.
         framing: The framing, and the sentence with its evidence.
-        format: The format.
+        formats: The format of each direction.
         line_end: Line end of messages, empty for the default.
         types: Types by name.
         rows: Rows by message name.
@@ -49,7 +49,7 @@ class Contents(msgspec.Struct):
     ports: Sequence[int]
     framing: Framing
     evidence: str
-    format: Format
+    formats: Mapping[Direction, Format]
     line_end: str
     types: Mapping[str, str]
     rows: dict[str, list[Row]]
@@ -92,7 +92,7 @@ def text_of(contents: Contents) -> str:
 
 
 def _head(contents: Contents) -> Iterator[str]:
-    framing, form = contents.framing, contents.format
+    framing = contents.framing
     yield f"# Drafted by kiebitz draft from {printable(contents.source)[:_MAX_COMMENT]}."
     if contents.shortfall:
         yield f"# It is wrong, or has gaps: {contents.shortfall}."
@@ -116,34 +116,41 @@ def _head(contents: Contents) -> Iterator[str]:
         yield f"order = {quoted(framing.order)}"
         if framing.inclusive:
             yield f"inclusive = {quoted(framing.inclusive)}  # the length counts this, too"
-    yield f"format = {quoted(form.kind)}"
-    match form.kind:
-        case "words" if form.quote:
-            yield f"quote = {quoted(form.quote)}"
-        case "delimited":
-            yield f"delimiter = {quoted(form.delimiter)}"
-        case "pairs":
-            yield f"delimiter = {quoted(form.delimiter)}"
-            yield f"assign = {quoted(form.assign)}"
-            yield f"name = {quoted(form.name)}"
-        case "json":
-            if form.name:
-                yield f"name = {quoted(form.name)}"
-            if form.fields:
-                yield f"fields = {quoted(form.fields)}"
-        case "xml":
-            yield f"name = {quoted(form.name)}"
-        case "struct":
-            if form.name:
-                yield f"name = {quoted(form.name)}"
-            if framing.kind != "length":
-                yield f"order = {quoted(form.order)}"
-    if form.encoding != "utf-8":
-        yield f"encoding = {quoted(form.encoding)}"
+    if framing.before:
+        parts = (f"[{part.opening}{part.field.name}=integer{part.closing}]" for part in framing.before)
+        yield f"before = {quoted(''.join(parts))}"
+        if len(framing.before) > 1:
+            yield 'answers = { by = "ref", of = "id" }'
+    kinds = {each[0]: form.kind for each, form in contents.formats.items()}
+    if len({*kinds.values()}) > 1:
+        yield f"formats = {{ {', '.join(f'{side} = {quoted(kind)}' for side, kind in kinds.items())} }}"
+    else:
+        yield f"format = {quoted(kinds['c'])}"
+    yield from dict.fromkeys(line for form in contents.formats.values() for line in _keys(framing, form))
     if contents.game:
         yield f"game = {quoted(contents.game)}  # several games at once"
     if contents.line_end:
         yield f"line_end = {quoted(contents.line_end)}"
+
+
+def _keys(framing: Framing, form: Format) -> Iterator[str]:
+    """Yield the keys of a format."""
+    if form.quote:
+        yield f"quote = {quoted(form.quote)}"
+    if form.kind in ("delimited", "pairs"):
+        yield f"delimiter = {quoted(form.delimiter)}"
+    if form.kind == "pairs":
+        yield f"assign = {quoted(form.assign)}"
+    if form.name and form.kind in ("pairs", "json", "xml", "struct"):
+        yield f"name = {quoted(form.name)}"
+    if form.stays_open:
+        yield f"root = {quoted(form.envelope)}"
+    if form.fields:
+        yield f"fields = {quoted(form.fields)}"
+    if form.kind == "struct" and framing.kind != "length":
+        yield f"order = {quoted(form.order)}"
+    if form.encoding != "utf-8":
+        yield f"encoding = {quoted(form.encoding)}"
 
 
 def _part(part: HeaderPart) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -21,9 +22,14 @@ def element_of(content: bytes) -> ElementTree.Element | None:
         return None
 
 
-def xml_format(contents: Sequence[bytes]) -> FormatChoice:
-    """Return the format of XML messages."""
-    elements = [found for content in contents if (found := element_of(content)) is not None]
+def xml_format(contents: Sequence[bytes], root: str = "") -> FormatChoice:
+    """Return the format of XML messages, which may be in one element that stays open."""
+    outer = re.compile(rb"^\s*(?:<\?[^>]*>\s*)?<%b(?:\s[^<>]*)?>|</%b\s*>\s*$" % ((root.encode(),) * 2))
+
+    def inner(content: bytes) -> ElementTree.Element | None:
+        return element_of(outer.sub(b"", content) if root else content)
+
+    elements = [found for content in contents if (found := inner(content)) is not None]
     tags = Counter(found.tag for found in elements)
     attribute = None
     if len(tags) <= 2:
@@ -39,7 +45,7 @@ def xml_format(contents: Sequence[bytes]) -> FormatChoice:
         attribute = max(fitting)[2] if fitting else None
 
     def parse(content: bytes) -> Parsed | None:
-        found = element_of(content)
+        found = inner(content)
         name = None if found is None else found.get(attribute) if attribute else found.tag
         if found is None or name is None:
             return None
@@ -48,7 +54,8 @@ def xml_format(contents: Sequence[bytes]) -> FormatChoice:
             fields.pop(attribute, None)
         return name, fields
 
-    return FormatChoice(Format(kind="xml", name=f"@{attribute}" if attribute else "tag"), parse)
+    name = f"@{attribute}" if attribute else "tag"
+    return FormatChoice(Format(kind="xml", name=name, envelope=root, stays_open=bool(root)), parse)
 
 
 def _xml_fields(element: ElementTree.Element, depth: int = 0) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.traffic import Conversation, Piece, segments_of
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import OPPOSITE, Direction, port_of
-from kiebitz.dissectors.protocol_file.dissector import dissector_from
+from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.services.drafting import draft_from, read_traffic
 from kiebitz.services.protocol_template import example_files
@@ -185,9 +186,19 @@ def _sum(shares: Iterable[Share]) -> Share:
 def _valid_messages(conversations: Sequence[Conversation], dissector: Dissector) -> dict[Kind, Counter[str]]:
     """Return the fields of all valid messages, with their number, by direction and name."""
     found: dict[Kind, Counter[str]] = defaultdict(Counter)
+    # Those before the name, or in a header, are no fields of the rows.
+    around = (
+        {field.name for field in dissector.specification.framing.fields}
+        if isinstance(dissector, FileDissector)
+        else set()
+    )
     for segment in segments_of(conversations):
         framer = dissector.framer(segment.direction)
-        for frame in framer.feed(0, segment.data):
+        ends = [*segment.ends] if framer.depends_on_segments else [len(segment.data)]
+        pieces = zip((0, *ends), ends, strict=False)
+        for frame in chain.from_iterable(
+            framer.feed(start, segment.data[start:end]) for start, end in pieces
+        ):
             decoded = dissector.codec.decode(frame.data, segment.direction) if frame.cut is None else None
             if (
                 decoded is not None
@@ -195,7 +206,7 @@ def _valid_messages(conversations: Sequence[Conversation], dissector: Dissector)
                 and decoded.row is not None
                 and decoded.row not in dissector.grammar.transport_rows
             ):
-                found[segment.direction, decoded.row.name].update(decoded.fields.keys())
+                found[segment.direction, decoded.row.name].update(decoded.fields.keys() - around)
     return found
 
 

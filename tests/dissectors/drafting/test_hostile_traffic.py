@@ -112,8 +112,9 @@ def test_deep_and_wide_objects() -> None:
     ("messages", "seen"),
     [
         ([random.Random(number).randbytes(number + 9) for number in range(30)], "without a length"),
-        ([b"<game><join name='a'/>", b"<game>", *[b"<move x='1'/>", b"<ok/>"] * 9], "<game> that stays open"),
-        ([f"{number}@{number + 1} move 3\n".encode() for number in range(30)], "such as '0@1' and"),
+        ([b"NAME\nann\n", b"NAMES\nann\nbob\n", b"CARD\nH10\n"] * 9, "belong to the message before"),
+        ([b"MOVE%d5 a\n" % number for number in range(30)], "differ in their digits only"),
+        ([bytes((32 + number % 25, number, 7)) + b"\0\1" for number in range(40)], "hardly recur"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
