@@ -26,7 +26,8 @@ class FileEnvelope(Envelope):
             self.line_end = b""
         self._end = framing.end.encode()
         if not any_line_end:
-            self.stripped = self._stripped if framing.kind in ("lines", "datagrams") else None
+            is_all = framing.kind == "datagrams" or (framing.kind == "lines" and bool(self._stripped))
+            self.stripped = self._stripped if is_all else None
         if framing.kind == "datagrams" and of.is_strict and of.kind in ("words", "delimited", "lines"):
             self.stripped = self._stripped = b""
         self.is_line = framing.kind in ("lines", of.kind)
@@ -42,6 +43,10 @@ class FileEnvelope(Envelope):
             return self._stripped_body(frame, 0, len(frame) - len(self._end))
         if kind == "block":
             return self._stripped_body(frame, 0, self._last_line(frame))
+        if kind == "lines" and not self._stripped:
+            # Of binary fields, only one line end is none.
+            text = frame.removesuffix(b"\n")
+            return Body(0, len(text.removesuffix(b"\r")) if len(text) < len(frame) else len(frame))
         if kind == "size" and self._stripped:
             return self._stripped_body(frame, 0, len(frame.partition(b"\0")[0]))
         return self._stripped_body(frame, 0, len(frame))

@@ -13,7 +13,6 @@ import msgspec
 
 from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
 from kiebitz.dissectors.grammar.codec import Codec
-from kiebitz.dissectors.grammar.envelope import Body
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import ListText, PartsText, spans_in, written
 from kiebitz.dissectors.grammar.framing import Frame, LineFramer
@@ -69,14 +68,7 @@ class LinesEnvelope(FileEnvelope):
     def __init__(self, framing: Framing, of: Format) -> None:
         super().__init__(framing, of)
         if framing.kind == "lines":
-            self.stripped = None
-
-    def body(self, frame: bytes) -> Body:
-        body = super().body(frame)
-        if self.framing.kind != "lines":
-            return body
-        text = frame.removesuffix(b"\n")
-        return Body(0, len(text.removesuffix(b"\r")))
+            self.stripped, self._stripped = None, b""
 
     def check(self, body: bytes) -> None:
         if self.framing.kind != "lines":

@@ -97,7 +97,7 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
         case ObjectType(fields, separator):
             if not fields:
                 return AnyText()
-            if any(isinstance(each.type, ListType) and each.type.count for each in fields):
+            if has_counts(spec) or (not is_part and has_tokens(spec, of)):
                 return _spread_object(spec, of)
             kinds = {each.name: field_type(each, of, is_part=True) for each in fields}
             if separator == "\n" and of.kind == "lines":
@@ -187,8 +187,8 @@ def _of_line(spec: FieldTypeSpec, of: Format) -> FieldType:
 def _counted_list(spec: ListType, of: Format) -> ListText:
     """Return the type of a list whose items are tokens of the message, as many as another one says."""
     item, delimiter = spec.item, "\n" if of.kind == "lines" else of.delimiter
-    has_tokens = isinstance(item, ObjectType) and item.separator in ("", delimiter) and of.kind != "lines"
-    kind = _spread_object(item, of) if has_tokens else text_type(item, of, is_part=True)
+    is_spread = isinstance(item, ObjectType) and item.separator in ("", delimiter) and of.kind != "lines"
+    kind = _spread_object(item, of) if is_spread else text_type(item, of, is_part=True)
     return ListText(
         kind, Splitter(delimiter), nulls=spec.nulls, is_spread=True, count=spec.count, until=spec.until
     )
@@ -227,9 +227,21 @@ def kept(
     return (() if isinstance(spec.keep, bool) else spec.keep), None
 
 
+def has_counts(spec: ObjectType) -> bool:
+    """Return True if an object has counted lists, so that its values are tokens of the message."""
+    return any(isinstance(each.type, ListType) and bool(each.type.count) for each in spec.fields)
+
+
+def has_tokens(spec: FieldTypeSpec, of: Format) -> bool:
+    """Return True if the message's delimiter is between the values of an object."""
+    is_object = isinstance(spec, ObjectType) and bool(spec.fields) and spec.separator == of.delimiter
+    return is_object and of.kind in ("words", "delimited") and not of.pads
+
+
 def _list_text(spec: ListType, of: Format, *, is_spread: bool) -> ListText:
+    item = spec.item
     return ListText(
-        text_type(spec.item, of, is_part=True),
+        _spread_object(item, of) if is_spread and has_tokens(item, of) else text_type(item, of, is_part=True),
         tokenizer_of("\n" if is_spread and of.kind == "lines" else spec.separator or ",", of),
         least=spec.least,
         most=spec.most,

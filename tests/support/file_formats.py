@@ -268,6 +268,7 @@ BOARD = "s: board=/[-wb]{4}/ as [square]"
 HAND = "s: cards=/.*/ as [card]"
 FEN = 's: rows=/[1-8kqpKQP\\/]+/ as [[/[1-8a-zA-Z]/]/]'
 OVER = 's: winner="Player "player loser="("player")" at="<"[integer,]">"'
+MEET = "s: who={title=text name=player } n=integer pairs=[{a=integer b=integer } ]"
 """
 """A protocol of words with lists and values that only the message shows the ends of."""
 
@@ -293,6 +294,11 @@ WORDS_READ: dict[bytes, dict[str, Any]] = {
     b"HAND_OF ann 2 10H KS 5\n": {"hand": {"name": "ann", "k": 2, "cards": ["10H", "KS"]}, "n": 5},
     b"UPTO ann bob STOP 3\n": {"names": ["ann", "bob"], "n": 3},
     b"TABLE 1:STOP 3\n": {"table": {"n": 1, "cards": []}, "n": 3},
+    b"MEET Mr bob 3 1 2 3 4\n": {
+        "who": {"title": "Mr", "name": "bob"},
+        "n": 3,
+        "pairs": [{"a": 1, "b": 2}, {"a": 3, "b": 4}],
+    },
     b"BOARD -wb-\n": {"board": [None, "w", "b", None]},
     b"HAND 2C10HQS\n": {"cards": ["2C", "10H", "QS"]},
     b"FEN kq/8/PPP5\n": {"rows": [["k", "q"], ["8"], ["P", "P", "P", "5"]]},

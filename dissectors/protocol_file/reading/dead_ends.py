@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from kiebitz.dissectors.filters.parser import parse_expression
-from kiebitz.dissectors.filters.syntax import Call, Constant, Joined, Lookup, Not, Relation, Sum
-from kiebitz.dissectors.protocol_file.expressions import STATE, parts_of
-from kiebitz.dissectors.protocol_file.reading.scope import Pattern, is_within, state_path
+from kiebitz.dissectors.filters.syntax import And, Call, Constant, Joined, Lookup, Not, Or, Relation, Sum
+from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, parts_of
+from kiebitz.dissectors.protocol_file.reading.scope import KEPT, Pattern, is_within, state_path
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.specification import (
     BoardSpec,
@@ -26,7 +26,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     TextType,
 )
 from kiebitz.dissectors.protocol_file.templates import word_of
-from kiebitz.dissectors.protocol_file.values import equal
+from kiebitz.dissectors.protocol_file.values import COUNT, equal
 
 
 class _Put(msgspec.Struct, frozen=True):
@@ -70,6 +70,7 @@ class DeadEnds:
             for name, text in conditions.items():
                 if text is not None:
                     self._check_condition((section, key, name), text, part)
+        self._check_values_of_state(rules)
         if board is not None and board.grid is not None:
             self._check_cells(board.grid)
             self._check_tokens(board.grid)
@@ -110,6 +111,46 @@ class DeadEnds:
         )
 
     # Conditions.
+
+    def _check_values_of_state(self, rules: Sequence[RuleSpec]) -> None:
+        """Report events and rules that need a value of the state that only they could put."""
+        available: list[Pattern] = [*KEPT, *((("turn",),) if any(each.turn for each in self._events) else ())]
+        waiting = [*self._events]
+        while happening := [each for each in waiting if self._missing(each, each.when, available) is None]:
+            waiting = [each for each in waiting if each not in happening]
+            available += [put.path for put in self._puts if put.event in happening and put.value is not None]
+        for event in waiting:
+            self._report_missing(("events", event.kind, "when"), event, event.when, available)
+        for rule in rules:
+            for key in ("when", "unless"):
+                self._report_missing(("rules", rule.key, key), rule, getattr(rule, key), available)
+
+    def _report_missing(
+        self, path: Path, part: EventSpec | RuleSpec, text: str | None, available: Sequence[Pattern]
+    ) -> None:
+        name = self._missing(part, text, available)
+        if name is None:
+            return
+        start, end = name.position, name.position + name.length
+        if self._source.places.value(path, start, end) in [each.place for each in self._source.remarks]:
+            return
+        written = ".".join("{…}" if step is None else str(step) for step in _path_of(name))
+        problem = f"this never holds: no event that can happen before puts anything at {written}"
+        self._source.remark_value(path, problem, start, end)
+
+    def _missing(
+        self, part: EventSpec | RuleSpec, text: str | None, available: Sequence[Pattern]
+    ) -> Lookup | None:
+        """Return the first value of the state without which a condition never holds, or None."""
+        names = {*self._fields(part), *part.let, WHO, ASKED}
+
+        def is_missing(name: Lookup) -> bool:
+            steps = _path_of(name)
+            path = steps[:-1] if steps[-1] == COUNT and len(steps) > 1 else steps
+            is_of_state = name.steps[0] == STATE or name.steps[0] not in names
+            return is_of_state and not any(is_within(path, known) for known in available)
+
+        return None if text is None else _first_missing(parse_expression(text), is_missing)
 
     def _check_condition(self, path: Path, text: str, of: EventSpec | RuleSpec) -> None:
         fields = self._fields(of)
@@ -223,6 +264,28 @@ class DeadEnds:
         if keys and missing:
             problem = f"a token needs {grid.x} and {grid.y}, and events put {', '.join(keys)}"
             self._source.remark(("board", "grid", "tokens"), problem)
+
+
+def _first_missing(term: Any, is_missing: Callable[[Lookup], bool]) -> Lookup | None:
+    """Return the first missing path without whose value a condition is unknown, or None."""
+    parts: Sequence[Any] = ()
+    match term:
+        case Lookup():
+            return term if is_missing(term) else None
+        case And(terms):
+            parts = terms
+        case Or(terms):
+            found = [_first_missing(each, is_missing) for each in terms]
+            return found[0] if None not in found else None
+        case Not(inner):
+            parts = (inner,)
+        case Relation(is_set=True):
+            parts = (term.left,)
+        case Relation() if term.operator not in ("in", "contains"):
+            parts = (term.left, *term.right)
+        case Sum(first, others):
+            parts = (first, *(other for _, other in others))
+    return next(filter(None, (_first_missing(part, is_missing) for part in parts)), None)
 
 
 def _path_of(name: Lookup) -> Pattern:

@@ -94,11 +94,18 @@ class GameSections:
 
     def events(self) -> tuple[EventSpec, ...]:
         """Return the events."""
-        return tuple(
+        found = tuple(
             event
             for key, path, value in self._rows("events")
             if (event := self._event(key, path, value)) is not None
         )
+        if not any(event.opens for event in found):
+            for event in found:
+                key = "cancels" if event.cancels else "ends"
+                if event.ends and not self._in_python:
+                    problem = "no event opens a game, so none ends: one needs opens = true"
+                    self._source.remark(("events", event.kind, key), problem)
+        return found
 
     def _event(self, kind: str, path: Path, value: Any) -> EventSpec | None:
         if self._in_python:
@@ -323,6 +330,12 @@ class GameSections:
         for key, names in {"figures": of_player, "piles": of_table}.items():
             for label, value in getattr(table, key).items():
                 check_path(self._source, (*path, key, label), value, names)
+        of_each: dict[Path, str] = {("scores",): table.scores, ("hand",): table.hand}
+        of_each |= {("figures", label): value for label, value in table.figures.items()}
+        for at, value in of_each.items():
+            if value and "player" not in value.split("players", 1)[-1]:
+                problem = f"{value} is the same for all players: it needs {{player}}, as in hands.{{player}}"
+                self._source.remark((*path, *at), problem)
         return BoardSpec(
             title=table.title or None,
             players=table.players,

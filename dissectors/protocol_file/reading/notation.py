@@ -428,6 +428,9 @@ class Parser:
                 separator = self._separator("}", start).strip()
                 if not separator and "\n" in self._text[before:at]:
                     separator = "\n"
+                elif not separator and fields and before < at and not self._text[start + 1].isspace():
+                    # A blank on both sides only makes it easier to read.
+                    separator = " "
                 return ObjectType(tuple(fields.values()), separator)
             field = self._field(depth + 1)
             if field.name in fields:

@@ -303,6 +303,8 @@ class _Reader:
         messages: list[MessageSpec] = []
         parts = count = 0
         for name, value in written.items():
+            if self._is_unquoted(("messages", name), name, value):
+                continue
             self._check_name(name, format)
             rows = value if isinstance(value, list) else [value]
             variants: list[MessageSpec] = []
@@ -329,6 +331,18 @@ class _Reader:
                 )
                 break
         return tuple(messages)
+
+    def _is_unquoted(self, path: Path, name: str, value: Any) -> bool:
+        """Report a name with a dot that TOML takes for a table in a table."""
+        if (
+            not isinstance(value, dict)
+            or not value
+            or any(key in RowTable.__struct_encode_fields__ for key in value)
+        ):
+            return False
+        for key in value:
+            self._source.wrong_key((*path, key), f'a name with a dot stands in quotes: "{name}.{key}"')
+        return True
 
     def _check_name(self, name: str, format: Format) -> None:
         problem = None
@@ -542,6 +556,10 @@ class _Reader:
         if table.of:
             check_expression(self._source, ("game", "of"), table.of, names)
         known = {*self._document.get("messages", ())}
+        of_server = types_of([message for message in messages if message.direction == "s2c"])
+        if not table.joins and table.id in types_of(messages) and table.id not in of_server:
+            problem = f"no message of the server has {table.id}: joins names those with which a client enters"
+            self._source.remark(path, problem)
         return RoomSpec(
             id=table.id,
             joins=self._source.names(("game", "joins"), table.joins, known),

@@ -19,7 +19,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     TextType,
     parts_of,
 )
-from kiebitz.dissectors.protocol_file.text_types import is_on_lines
+from kiebitz.dissectors.protocol_file.text_types import has_tokens, is_on_lines, takes_tokens
 
 _HAS_TOKENS = ("words", "delimited")
 """Formats whose fields are tokens of the message."""
@@ -70,6 +70,8 @@ def _problem_of_lines(
 def _problem_of_count(field: FieldSpec, before: Sequence[FieldSpec], format: Format) -> str | None:
     kind = field.type
     if isinstance(kind, ObjectType):
+        if has_tokens(kind, format) and any(each.optional for each in kind.fields):
+            return "of values that are words of the message, none can be absent: ? is not possible"
         inner = (_problem_of_count(each, kind.fields[:at], format) for at, each in enumerate(kind.fields))
         return next(filter(None, inner), None)
     if not isinstance(kind, ListType):
@@ -106,7 +108,23 @@ def _problems_of_text(field: FieldSpec, format: Format, is_part: bool) -> Iterat
         yield "fixed text is around a value that ends before the message does"
     elif format.delimiter in fixed and (is_part or not has_tokens):
         yield "a fixed text with the delimiter in it belongs to a field of the message"
+    if _has_delimiter(field.type, format, is_part):
+        yield f'"{format.delimiter}" is between fields of the message: choose another, as in {{x y,}}'
     yield from _problems_of_type(field.type, format, is_part or not (has_tokens or format.kind == "lines"))
+
+
+def _has_delimiter(kind: FieldTypeSpec, format: Format, is_part: bool) -> bool:
+    """Return True if a value has the message's delimiter in it where that ends the field."""
+    if isinstance(kind, ObjectType) and len(kind.fields) > 1:
+        is_one = (
+            kind.separator == format.delimiter and format.kind in (*_HAS_TOKENS, "pairs") and not format.pads
+        )
+        return is_one and (is_part or format.kind == "pairs")
+    if isinstance(kind, ListType):
+        is_spread = takes_tokens(kind, format) or bool(kind.count or kind.until)
+        is_ended = format.kind == "pairs" and kind.separator == format.delimiter and not kind.is_cut
+        return is_ended or _has_delimiter(kind.item, format, is_part or not is_spread)
+    return False
 
 
 def _problems_of_type(kind: FieldTypeSpec, format: Format, is_part: bool) -> Iterator[str]:
@@ -131,7 +149,8 @@ def same_separators(kind: FieldTypeSpec, format: Format) -> str | None:
     if isinstance(kind, ListType) and not (kind.count or kind.until or kind.is_cut):
         between = kind.separator or ","
         if isinstance(kind.item, ObjectType) and len(kind.item.fields) > 1:
-            if between == (kind.item.separator or ":"):
+            is_spread = has_tokens(kind.item, format) and between == format.delimiter
+            if between == (kind.item.separator or ":") and not is_spread:
                 return between
         elif (
             isinstance(kind.item, ListType)

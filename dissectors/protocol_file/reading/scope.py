@@ -32,6 +32,8 @@ from kiebitz.dissectors.protocol_file.specification import (
 from kiebitz.dissectors.protocol_file.templates import compile_template
 from kiebitz.dissectors.protocol_file.values import COUNT
 
+_WORD = re.compile(r"\w")
+
 MAX_SENTENCE = 2_000
 """Maximum length of a sentence in characters."""
 
@@ -69,7 +71,11 @@ class Names(msgspec.Struct, frozen=True):
         elif steps[0] == ASKED and (self.asked is not None or self.fields):
             return self._problem_of_question(steps)
         path = steps[:-1] if steps[-1] == COUNT and len(steps) > 1 else steps
-        if any(is_within(path, known) for known in self.state):
+        matching = [known for known in self.state if is_within(path, known)]
+        # Below what the table maintains, only events put values.
+        if any(
+            len(known) >= len(path) or known not in KEPT or matching.count(known) > 1 for known in matching
+        ):
             return None
         first = str(path[0])
         if any(first == known[0] for known in self.state):
@@ -77,7 +83,8 @@ class Names(msgspec.Struct, frozen=True):
             return f"no event puts anything at {written}"
         names = {*self.fields, *self.others, *(str(known[0]) for known in self.state)}
         kind = "is neither a field nor put by an event" if self.fields else "is not put by any event"
-        return f"{first} {kind}{near(first, names)}"
+        is_word = len(path) == 1 and bool(self.fields)
+        return f"{first} {kind}{near(first, names) or (f': {_in_quotes(first)}' if is_word else '')}"
 
     def _problem_of_question(self, steps: Pattern) -> str | None:
         """Return why a path leads to no field of an answered request, or None."""
@@ -145,12 +152,18 @@ def check_expression(source: Source, path: Path, text: str, names: Names, offset
         found = [*_names_in(text)]
     except FilterError as error:
         start = offset + error.position
-        source.wrong(path, str(error), start, start + error.length)
+        is_text = text.strip() != "" and not _WORD.search(text)
+        sentence = f"{error}: {_in_quotes(text)}" if is_text else str(error)
+        source.wrong(path, sentence, start, start + error.length)
         return
     for steps, position, length in found:
         problem = names.problem(steps)
         if problem is not None:
             source.wrong(path, problem, offset + position, offset + position + length)
+
+
+def _in_quotes(text: str) -> str:
+    return f"a text is written '{text}', in quotes"
 
 
 def check_sentence(source: Source, path: Path, text: str, names: Names) -> None:

@@ -28,6 +28,7 @@ dice = "a"
 round = "a"
 "hands.{a}" = "a"
 "energy.{a}" = "a"
+"players.{a}.points" = "a"
 """
 BOARD = (
     HEAD

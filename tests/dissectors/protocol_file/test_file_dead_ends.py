@@ -74,6 +74,16 @@ board: started = false
 
 when: "not known(started) and not won"
 put: + started = true
+
+when: "phase == 'x' || x > 3"
+put: + phase = "'x'"
+
+when: "name in list || phase == 'x'"
+put: + phase = "'x'"
+
+when: "phase == 'x' && state.x == 1"
+put: + x = "x"
+board: phase = "'x'", x = 1
 """
 """Parts of a file that work."""
 
@@ -140,6 +150,18 @@ when: "note == 1"
 when: "not (started)"
 put: + started = true
 started: not started never holds, as only true is put there: use not known(started)
+
+when: "x > 3 && phase == 'x'"
+put: + phase = "'x'"
+phase: this never holds: no event that can happen before puts anything at phase
+
+when: "not phase == 'x'"
+put: + phase = "'x'"
+phase: this never holds: no event that can happen before puts anything at phase
+
+when: "state.x + 1 > y"
+put: + x = "x"
+state.x: this never holds: no event that can happen before puts anything at x
 """
 """Parts of a file, and the remark on them with the marked text."""
 

@@ -168,7 +168,11 @@ MISTAKES = [
     ('let = { x = "line % size"', 'let = { line = "1"', f"line {MEANS}"),
     ('let = { x = "line % size"', 'let = { who = "1"', f"who {MEANS}"),
     ('let = { x = "line % size"', 'let = { "a b" = "1"', "a b is no name: use letters, digits and _"),
-    ('let = { x = "line % size", y', 'let = { x = "y", y', "y is neither a field nor put by an event"),
+    (
+        'let = { x = "line % size", y',
+        'let = { x = "y", y',
+        "y is neither a field nor put by an event: a text is written 'y', in quotes",
+    ),
     ('"line // size" }\nunless', '"lin // size" }\nunless', LIN),
     ('"line", "last.0"]', '"lin", "last.0"]', LIN),
     ("line * 2", "lin * 2", LIN),

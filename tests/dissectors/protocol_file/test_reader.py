@@ -427,6 +427,49 @@ MISTAKES = {
         '"c: n=integer x=[text]*n"',
         "if there is no end",
     ),
+    "name with a dot": (
+        '[messages]\ngame.start = "s:"\n',
+        "2:6",
+        "start",
+        'a name with a dot stands in quotes: "game.start"',
+    ),
+    "sign as a value": (
+        '[messages]\nA = "s: x=text"\n[events]\na = { on = "A", put = { x = "#" } }\n',
+        "4:30",
+        "#",
+        "a text is written '#', in quotes",
+    ),
+    "word as a value": (
+        '[messages]\nA = "s: x=text"\n[events]\na = { on = "A", put = { x = "red" } }\n',
+        "4:30",
+        "red",
+        "a text is written 'red', in quotes",
+    ),
+    "delimiter in a value": (
+        'format = "delimited"\ndelimiter = ";"\n[messages]\nA = "s: xs=[{x=text y=text;},]"\n',
+        "4:9",
+        "xs",
+        '";" is between fields of the message: choose another',
+    ),
+    "delimiter in a pair": (
+        'format = "pairs"\nname = "first"\ndelimiter = ";"\n[messages]\nA = "s: xs=[text;]"\n',
+        "5:9",
+        "xs",
+        '";" is between fields of the message: choose another',
+    ),
+    "optional word of a value": (
+        '[messages]\nA = "s: o={x=text y?=text }"\n',
+        "2:9",
+        "o",
+        "none can be absent",
+    ),
+    "value of players that is never put": (
+        '[messages]\nA = "s: x=player"\n[events]\na = { on = "A", put = { "players.{x}.points" = 1 } }\n'
+        '[board]\nscores = "players.{player}.point"\n',
+        "6:11",
+        "players.{player}.point",
+        "no event puts anything at players.{…}.point",
+    ),
     "one port": ("port = 1\ntogether = true", "2:1", "together", "for a server with several ports"),
     "player of a port": (
         'port = [1, 2]\n[identity]\nports = ["white", "white"]',
@@ -1068,7 +1111,7 @@ REMARKS = {
 def test_a_cancelled_game_ends() -> None:
     found = read(
         f'{MESSAGES}[events]\na = {{ on = "JOIN", cancels = true, result = {{ x = 1 }} }}\n'
-        'b = { on = "JOIN", timeout = true, ends = true }\nc = { on = "JOIN", joins = true }\n'
+        'b = { on = "JOIN", timeout = true, ends = true }\nc = { on = "JOIN", joins = true, opens = true }\n'
     )
     assert [*found.remarks] == []
     ends = [(each.ends, each.cancels, each.timeout, each.joins) for each in found.specification.events]
