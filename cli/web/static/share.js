@@ -29,7 +29,7 @@ export function openShare(context, reference) {
     const alt = byId("board").getAttribute("aria-label");
     const image = element("img", { alt, src: `data:image/svg+xml;base64,${packed}` });
     parts.push(
-      element("p", {}, element("a", { href: source, download: "kiebitz.svg" }, "Save the picture (SVG)")),
+      element("p", {}, element("a", { href: source, download: "kiebitz.svg", class: "save" }, "Save the picture (SVG)")),
       field(context, "HTML to embed: the picture, with the link", element("a", { href: link }, image).outerHTML),
     );
   }
