@@ -331,7 +331,8 @@ def check_anatomy(dissector: Dissector, frame: bytes, direction: Direction) -> t
     is limited. A value is that of the decoded frame, and each field of a valid message has bytes.
     """
     pieces = dissector.codec.anatomy(frame, direction)
-    assert len(pieces) <= MAX_PIECES + 1, f"{len(pieces)} pieces of {frame[:40]!r}"
+    carriers = dissector.encapsulation is not None
+    assert len(pieces) <= MAX_PIECES + 1 + carriers, f"{len(pieces)} pieces of {frame[:40]!r}"
     # The end of each open piece, outermost first, and the position at which its next child must begin.
     opened, at = [len(frame)], 0
     for number, piece in enumerate(pieces):

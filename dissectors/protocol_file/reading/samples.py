@@ -70,9 +70,10 @@ def _fields(
     for field in fields:
         if isinstance(field.type, ListType) and field.type.count:
             kinds = {each.name: each.type for each in fields}
-            count = found[field.type.count]
-            if isinstance(kinds[field.type.count], BinaryType):
-                count = found[field.type.count] = abs(count) % _MOST_ITEMS
+            count, number = found[field.type.count], kinds[field.type.count]
+            if not 0 <= count < _MOST_ITEMS:
+                least = number.minimum if isinstance(number, NumberType) else None
+                count = found[field.type.count] = max(int(least or 0), abs(count) % _MOST_ITEMS)
             found[field.name] = [value_of(field.type.item, format, random) for _ in range(count)]
     return found
 

@@ -72,5 +72,6 @@ def test_properties_of_all_protocols(name: str) -> None:
     dissector = dissector_from(reading.specification)
     trial = Trial(reading, dissector)
     assert not trial.remarks
+    assert max(map(len, trial.frames)) < 2_000
     for check in CHECKS:
         check(dissector, trial.frames, times(6, quick=2))
