@@ -10,8 +10,7 @@ from copy import deepcopy
 from typing import Any
 
 from kiebitz.dissectors.game.broadcast_dedup import EventLog, broadcast_key
-from kiebitz.dissectors.game.running_game import RunningGame
-from kiebitz.dissectors.game.state import State, set_at
+from kiebitz.dissectors.game.state import RunningGame, State, set_at
 from kiebitz.dissectors.grammar.grammar import MessageType, Rule, blame_of, to_json
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import (

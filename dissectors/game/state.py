@@ -1,4 +1,4 @@
-"""A table's state as plain JSON, and its changes.
+"""A table's state as plain JSON, its changes, and the games in it.
 
 A change is a path and a value; the value None removes the path. Anything absent from the state is unknown. An
 object `private` contains, by player, the values that only this player could know.
@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
+
+import msgspec
+
+from kiebitz.dissectors.model import Game
 
 State = dict[str, Any]
 
@@ -65,3 +69,20 @@ def seen_change(path: Sequence[str], value: Any, *names: str) -> tuple[list[str]
     if path[-1] == "private" and isinstance(value, dict):
         value = {name: part for name, part in value.items() if name in names}
     return [*path], seen_by(value, *names)
+
+
+class RunningGame(msgspec.Struct, eq=False):
+    """A game and its part of the state; a protocol's games derive from it.
+
+    `GameContext.set_in_game` and its other methods change the part. The list `unknown` in it names what is
+    not known of the game.
+    """
+
+    game: Game
+    place: tuple[str, str]
+    """Path of its part in the state."""
+    state: State
+    """Its part of the state."""
+    ended: bool = False
+    has_left: bool = False
+    """True if its part was removed from the state."""

@@ -139,6 +139,11 @@ def at(place: Mapping[str, int]) -> Hex:
     return place["x"], place["y"]
 
 
+def spot_text(where: Spot) -> str:
+    """Return an edge or corner as text: the coordinates of its fields."""
+    return " ".join(f"({x},{y})" for x, y in where)
+
+
 def ort(place: Hex) -> dict[str, int]:
     """Return a place in the specification's form."""
     return {"x": place[0], "y": place[1]}

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 
 from kiebitz.dissectors.game.observation_merge import Observation
-from kiebitz.dissectors.protocols.catan.board import Spot, at, spot
+from kiebitz.dissectors.protocols.catan.board import Spot, at, spot, spot_text
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import COSTS, CatanGame, Player, place_text
 from kiebitz.dissectors.protocols.catan.ledger import START, Claim
-from kiebitz.dissectors.protocols.catan.phrases import spot_text
 from kiebitz.dissectors.protocols.catan.placement import (
     PIECES,
     ROAD_INTERRUPTED,

@@ -10,13 +10,14 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.sentences import each
+from kiebitz.dissectors.grammar.sentences import UNKNOWN, each
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
+from kiebitz.dissectors.protocols.catan.board import spot_text
 from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR
-from kiebitz.dissectors.protocols.catan.phrases import place_words, resource_words
+from kiebitz.dissectors.protocols.catan.hand import counts_text
 from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
 
 _CARD_TARGETS = {
@@ -31,6 +32,19 @@ _INVENTED = 2
 """Number of resources that an Erfindung yields."""
 
 
+def _resource_words(counts: Any) -> str:
+    """Return the text of counts in an event, which may be invalid."""
+    return counts_text(counts) if isinstance(counts, dict | int) else UNKNOWN
+
+
+def _place_words(place: Any) -> str:
+    """Return the text of an edge or corner in an event, which may be invalid."""
+    try:
+        return spot_text(tuple((field["x"], field["y"]) for field in place))
+    except (TypeError, KeyError):
+        return UNKNOWN
+
+
 def _shows_whole_hand(resources: Any) -> bool:
     """Return True if an Erfindung does not have two resources: one server sends the player's whole hand."""
     if not isinstance(resources, dict):
@@ -42,8 +56,8 @@ class CatanPresentation(Presentation):
     """Sentences, scores and statistics of Catan."""
 
     phrases = MappingProxyType(
-        dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), resource_words)
-        | {"place": place_words, "roads": each(place_words)}
+        dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), _resource_words)
+        | {"place": _place_words, "roads": each(_place_words)}
     )
 
     def scores(self, state: State) -> dict[str, int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kiebitz.dissectors.grammar.sentences import counted
+
 Counts = Mapping[str, int] | int
 """Number of cards of each kind; or, if they are hidden, their total."""
 
@@ -19,6 +21,15 @@ UNBOUNDED = 1000
 def total(counts: Counts) -> int:
     """Return the number of all cards."""
     return counts if isinstance(counts, int) else sum(counts.values())
+
+
+def counts_text(counts: Counts | None) -> str:
+    """Return counts as text: `2 Holz, 1 Erz`, or `3 cards` if they are hidden."""
+    if counts is None:
+        return "nothing that is known"
+    if isinstance(counts, int):
+        return counted(counts, "card")
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing"
 
 
 def plain(counts: Mapping[str, int]) -> dict[str, int]:

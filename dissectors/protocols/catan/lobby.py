@@ -8,9 +8,8 @@ from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import LOST, Message
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import Player
-from kiebitz.dissectors.protocols.catan.hand import Counts, Hand, plain, total
+from kiebitz.dissectors.protocols.catan.hand import Counts, Hand, counts_text, plain, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER
-from kiebitz.dissectors.protocols.catan.phrases import counts_text
 from kiebitz.dissectors.protocols.catan.words import (
     BAUEN,
     DORF_BAUEN,

@@ -13,8 +13,7 @@ from kiebitz.dissectors.game.broadcast_dedup import SWAPPED_NS
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.board import Board, at, spot
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player
-from kiebitz.dissectors.protocols.catan.hand import plain, total
-from kiebitz.dissectors.protocols.catan.phrases import counts_text
+from kiebitz.dissectors.protocols.catan.hand import counts_text, plain, total
 from kiebitz.dissectors.protocols.catan.placement import placement_problem
 from kiebitz.dissectors.protocols.catan.words import KARTEN_ABGEBEN, RÄUBER_VERSETZEN, WÜRFELN
 

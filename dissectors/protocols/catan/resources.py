@@ -11,9 +11,8 @@ from typing import Any
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
-from kiebitz.dissectors.protocols.catan.hand import Counts, plain, total
+from kiebitz.dissectors.protocols.catan.hand import Counts, counts_text, plain, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
-from kiebitz.dissectors.protocols.catan.phrases import counts_text
 from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
 
 _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}

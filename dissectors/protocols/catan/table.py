@@ -27,8 +27,7 @@ from kiebitz.dissectors.protocols.catan.placement import Building
 from kiebitz.dissectors.protocols.catan.requests import check_request
 from kiebitz.dissectors.protocols.catan.resources import Resources
 from kiebitz.dissectors.protocols.catan.trading import Trading
-from kiebitz.dissectors.protocols.catan.turn_audit import TurnAudit
-from kiebitz.dissectors.protocols.catan.turns import Turns
+from kiebitz.dissectors.protocols.catan.turns import TurnAudit, Turns
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
 _OF_A_GAME = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.dissectors.game.doubt import OrderedDoubt
+from kiebitz.dissectors.game.connections import OrderedDoubt
 from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Message, Stream
 

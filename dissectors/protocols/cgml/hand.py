@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import msgspec
 
-from kiebitz.dissectors.game.running_game import RunningGame
+from kiebitz.dissectors.game.state import RunningGame
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.protocols.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
 

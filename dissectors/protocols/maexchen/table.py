@@ -18,9 +18,8 @@ from kiebitz.dissectors.protocols.maexchen.answers import Answers
 from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
 from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection, QuestionKind
 from kiebitz.dissectors.protocols.maexchen.registration import Registration
-from kiebitz.dissectors.protocols.maexchen.round_state import Round
+from kiebitz.dissectors.protocols.maexchen.round_state import Round, missing_evidence, objection
 from kiebitz.dissectors.protocols.maexchen.turns import Turns
-from kiebitz.dissectors.protocols.maexchen.verdict import missing_evidence, objection
 
 _REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
 _TO_UNREGISTERED = frozenset({"REGISTERED", "REJECTED", "ECHOING"})

@@ -1,6 +1,6 @@
 """The context of the table and of its parts: connections, players, lobbies with their players, and games.
 
-The parts handle the messages: `lobby.py`, `chat.py`, `deals.py`, `moves.py`, `status.py`.
+The parts handle the messages: `lobby.py`, `deals.py`, `moves.py`, `status.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The dissector of Okey."""
+"""The dissector of Okey, and the words for tiles and stacks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,39 @@ from typing import Any
 
 from kiebitz.dissectors.dissector import Dissector, Likeness
 from kiebitz.dissectors.grammar.grammar import ImpliedBy
+from kiebitz.dissectors.grammar.sentences import UNKNOWN, coded, each
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.okey.codec import CODEC, OkeyCodec
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.okey.tiles import SEATS
-from kiebitz.dissectors.protocols.okey.words import deck_words, exchange_words, stack_words, tile_words
+from kiebitz.dissectors.protocols.okey.tiles import COLOURS, SEATS, is_joker
+
+EMPTY = "–"
+"""The sign for an exchange stack without a tile."""
+
+stack_words = coded({"e": "the left stack", "m": "the main stack"})
+"""The words for the stack that a tile is drawn from; the exchange stack to draw from is the left one."""
+
+
+def tile_words(tile: Any) -> str:
+    """Return a tile in words: `red 9`."""
+    if not isinstance(tile, str):
+        return UNKNOWN
+    if is_joker(tile):
+        # The joker's colour in the protocol has no meaning.
+        return "joker"
+    number, _, colour = tile.partition(":")
+    return f"{colour.lower()} {number}" if colour in COLOURS else tile
+
+
+deck_words = each(tile_words)
+"""The words for the tiles of a deck."""
+
+exchange_words = each(lambda tile: EMPTY if tile is None else tile_words(tile))
+"""The words for the four exchange stacks: the tile on top of each."""
+
 
 _LEAVES = {
     "LEFT": "{name} leaves the lobby",

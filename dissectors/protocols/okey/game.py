@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.game.doubt import OrderedDoubt
-from kiebitz.dissectors.game.running_game import RunningGame
+from kiebitz.dissectors.game.connections import OrderedDoubt
+from kiebitz.dissectors.game.state import RunningGame
 from kiebitz.dissectors.model import Event, Stream
 from kiebitz.dissectors.protocols.okey.tiles import OF_EACH, SEATS, Slots, counted
 

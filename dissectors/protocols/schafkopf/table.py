@@ -20,9 +20,8 @@ from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext
 from kiebitz.dissectors.protocols.schafkopf.hands import Hands
 from kiebitz.dissectors.protocols.schafkopf.order import Order
 from kiebitz.dissectors.protocols.schafkopf.play import TRICKS
-from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
+from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round, is_confirmed, verdict
 from kiebitz.dissectors.protocols.schafkopf.snapshots import Snapshots
-from kiebitz.dissectors.protocols.schafkopf.verdict import is_confirmed, verdict
 
 _ONCE = frozenset(("GEKLOPFT", "SPIELT", "MODUS", "KONTRA", "SIEGER"))
 """Messages that the server sends to each client once in a round, with the same fields."""
