@@ -28,9 +28,6 @@ ACTIONS = {
 }
 BROADCAST = ("rolls", "announced", "sees")
 
-STRANGERS = "not-registered"
-"""The one error that the odd capture's strangers earn without sending anything malformed."""
-
 
 def told_rounds(name: str) -> list[Round]:
     truth = json.loads((CAPTURES / f"{name}.truth.json").read_text())

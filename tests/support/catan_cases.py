@@ -68,17 +68,13 @@ def at(x: int, y: int) -> dict[str, int]:
     return {"x": x, "y": y}
 
 
-DORF_ORT = [at(-2, 2), at(-1, 2), at(-1, 1)]
 STRASSE_ORT = [at(-2, 0), at(-1, 0)]
 DORF_TEXT = '[{"x":-2,"y":2},{"x":-1,"y":2},{"x":-1,"y":1}]'
 STRASSE_TEXT = '[{"x":-2,"y":0},{"x":-1,"y":0}]'
 ZWEITE_TEXT = '[{"x":-2,"y":1},{"x":-1,"y":0}]'
 ZWEITE_ORT = [at(-2, 1), at(-1, 0)]
-HOLZ = '{"Holz":1}'
 ALL_KINDS = '{"Holz":1,"Lehm":2,"Wolle":3,"Getreide":4,"Erz":5}'
-ALL_COUNTS = {"Holz": 1, "Lehm": 2, "Wolle": 3, "Getreide": 4, "Erz": 5}
 ALL_CARDS = '{"Ritter":2,"Straßenbau":1,"Monopol":1,"Erfindung":0,"Siegpunkt":1}'
-ALL_CARD_COUNTS = {"Ritter": 2, "Straßenbau": 1, "Monopol": 1, "Erfindung": 0, "Siegpunkt": 1}
 
 PARTS = {
     "DORF": DORF_TEXT,

@@ -91,8 +91,6 @@ LOGGED_IN = Place("s2c", "+LOGI")
 IN_LOBBY = Place("s2c", "+JLOB")
 IN_GAME = Place("c2s", "+STRT")
 FIRST_PUT = Place("c2s", "PUTT")
-LATER_DRAW = Place("c2s", "DRAW")
-LATER_PUT = Place("c2s", "PUTT", 1)
 
 
 def of_the_table() -> Iterator[Broken]:

@@ -20,13 +20,8 @@ from kiebitz.dissectors.extras import EXTRAS
 from kiebitz.proxy.system import sudo
 
 CAPTURE = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
-PRINT_WORDS = """#!/bin/sh
-for word; do printf '%s\\n' "$word"; done
-echo "$HOME ${SUDO_UID-}"
-"""
 """A program that prints its arguments, the home folder and who called sudo."""
 
-ANONYMIZE = ["--anonymize", "--mapping-file", "names.txt"]
 CALLER = 54_321
 """A user id that no account of this machine has."""
 

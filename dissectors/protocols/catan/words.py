@@ -6,8 +6,6 @@ ROHSTOFFE = ("Holz", "Lehm", "Wolle", "Getreide", "Erz")
 KARTEN = ("Ritter", "Straßenbau", "Monopol", "Erfindung", "Siegpunkt")
 """The development cards, clause 7.7."""
 
-HIDDEN = "Unbekannt"
-"""Key for hidden cards in real programs; the specification uses a plain number."""
 
 LAND = {
     "Ackerland": "Getreide",

@@ -377,7 +377,6 @@ def test_endless_messages_are_not_held(part: bytes, gap: bool) -> None:
 
 # The scanner.
 
-AN_ESCAPE = 'an escape such as "\\n" in place of a control character'
 JUNK = st.sampled_from([*SNIPPETS, b"NaN", b"Infinity", b"9" * 5000, b"00", b"1e5"])
 
 

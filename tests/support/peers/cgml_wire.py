@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from html import escape
 from xml.etree import ElementTree
 
-DEEPEST = 16
 _DECLARES = re.compile(rb"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
 _ENVELOPE = "cgml"
 
