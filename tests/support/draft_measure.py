@@ -25,7 +25,7 @@ from kiebitz.services.protocol_template import example_files
 COURSES = Path(__file__).parents[1] / "data" / "courses"
 """Samples of protocols of courses, as text."""
 
-EXAMPLES = example_files()
+EXAMPLES = example_files() | {path.stem: path for path in COURSES.glob("*.toml")}
 """Their protocol files."""
 
 Kind = tuple[str, str]
