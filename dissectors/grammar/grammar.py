@@ -277,7 +277,7 @@ class Grammar:
         aliases: Pairs of keys of identifiers of the same player: number and name, or old and new name.
         variable_shape: Paths of values in fields or data that are a list or an object in some messages only,
             such as `Spieler.Rohstoffe`; lists on the path are omitted.
-        more_words: Words of the protocol that no row contains, such as markup.
+        more_words: Words of the protocol that no row contains, such as markup; they are read once, if at all.
         spellings: Returns all spellings of names of messages and fields.
         transport_rows: Message types of what carries the protocol's messages, which are none of its own.
         table_file: Path of the TOML file with its tables, if it has one.
@@ -313,7 +313,7 @@ class Grammar:
         self.data_identifiers = data_identifiers
         self.state_identifiers = state_identifiers
         self.aliases = aliases
-        self._more_words = tuple(more_words)
+        self._more_words = more_words
         self._spellings = spellings
         self.protocol = protocol
         self.title = title

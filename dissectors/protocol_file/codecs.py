@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,8 +13,10 @@ from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.framing import AnyLineFramer, DatagramFramer, Framer, LineFramer
 from kiebitz.dissectors.grammar.grammar import NAMELESS, Grammar
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
-from kiebitz.dissectors.protocol_file.file_codec import MakeCodec
 from kiebitz.dissectors.protocol_file.specification import Format, Framing, Specification
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.protocol_file.file_codec import MakeCodec
 
 _AROUND = ("length", "fields", "send", "websocket")
 """Framings in which a message is whole, as a datagram is."""

@@ -60,9 +60,8 @@ def json_framing(specification: Specification | None) -> JsonFraming:
     keys = None
     if of.is_strict:
         # Only known attributes are in an object.
-        keys = of.spellings.of(
-            name for message in specification.messages for each in message.fields for name in _names_in(each)
-        )
+        fields = (each for message in specification.messages for each in message.fields)
+        keys = of.spellings.of({name for field in fields for name in _names_in(field)})
     return JsonFraming(names, keys, ends_at_bracket=not specification.framing.end)
 
 

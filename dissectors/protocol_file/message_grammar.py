@@ -6,6 +6,7 @@ A protocol has one format, so only its modules are loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
@@ -40,7 +41,7 @@ def grammar_with(specification: Specification, more_words: Iterable[str] = (), *
         rows=rows_of(specification),
         lenient=specification.lenient,
         spellings=of.spellings.of,
-        more_words=(*filter(None, _more_words(specification)), *more_words),
+        more_words=chain(filter(None, _more_words(specification)), more_words),
         transport_rows=_transport_rows(specification),
         python_types=of.python or {},
         **more,
