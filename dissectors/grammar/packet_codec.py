@@ -50,7 +50,7 @@ from kiebitz.dissectors.grammar.packet_framer import (
     TypedLine,
 )
 from kiebitz.dissectors.grammar.patching import Place
-from kiebitz.dissectors.grammar.text_codec import ABSENT, TextCodec
+from kiebitz.dissectors.grammar.text_codec import ABSENT, ALL_TOKENS, TextCodec
 from kiebitz.dissectors.grammar.text_message import Sent, spans_of, undecoded
 from kiebitz.dissectors.grammar.tokens import Splitter
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Severity
@@ -58,8 +58,6 @@ from kiebitz.dissectors.suggestions import with_suggestion
 
 LINES = Splitter("\n")
 """The lines of a packet."""
-
-_ALL = 1 << 32
 
 
 class FirstLines(NamedTuple):
@@ -116,7 +114,7 @@ def _form(rows: Sequence[MessageType], end: bytes, encoded: Callable[[str], Iter
     with_texts = [row for row in rows if any(kind.is_free_text for kind in line_types(row, 1))]
     most = max((_most_lines(row) for row in with_texts), default=0)
     least = min((len(line_types(row)) for row in with_texts), default=0)
-    return PacketForm(end, most, most if most < _ALL else least)
+    return PacketForm(end, most, most if most < ALL_TOKENS else least)
 
 
 def _either(forms: Sequence[Any]) -> Any:
@@ -134,7 +132,7 @@ def _texts_of(kind: FieldType, encoded: Callable[[str], Iterable[bytes]]) -> Any
 
 def _most_lines(row: MessageType) -> int:
     widths = [field.type.width[1] for field in row.fields]
-    return _ALL if None in widths else sum(filter(None, widths))
+    return ALL_TOKENS if None in widths else sum(filter(None, widths))
 
 
 def _period(row: MessageType) -> int:

@@ -58,7 +58,7 @@ _MARK = "\ufeff"
 ABSENT = object()
 """The value of an optional field whose text is empty."""
 
-_ALL = 1 << 32
+ALL_TOKENS = 1 << 32
 """More tokens than a message can have."""
 
 _CONTROL = frozenset(map(chr, (*range(32), 127))) - {"\t"}
@@ -254,7 +254,7 @@ class TextCodec(LayoutCodec):
         spans, used = spans_of(row, count - first, texts)
         rest = first + spans[-1][1] if spans and isinstance(spans[-1][0].type, Rest) else None
         is_open = bool(spans) and spans[-1][0].type.width[1] is None and not spans[-1][0].type.is_counted
-        taken = _ALL if is_open else first + used
+        taken = ALL_TOKENS if is_open else first + used
         steps = tuple((field.name, self._decoder(field, row)) for field, _, _ in spans)
         slices = None
         if any(isinstance(field.type, PartsText) and field.type.is_spread for field, _, _ in spans):

@@ -377,32 +377,21 @@ class JsonCodec(Codec):
 
     wire_fallback = "json_any"
 
-    @property
-    def _has_forms(self) -> bool:
-        """True if the fields of some messages are a list, or next to the name."""
-        return any(row.beside or row.form == "list" for row in self.layout.all_rows)
-
     def wire_format(self) -> Mapping[str, Any]:
         framing = self.envelope.wire_framing()
         if self.framing is not None and self._has_lines:
             framing = {**self.framing.wire(), "skips_blanks": True}
-        parts = ("text_types", "framing_text", *self.envelope.wire_parts, "json", "pairs", "keyed")
-        described = {"framing": framing, "runtime": parts}
-        if self._has_forms:
-            return {**described, "kind": "keyed", "keys": self.layout.names}
-        return {**described, "encoding": "utf-8", "kind": "json", **self.layout.wire()}
+        return {
+            "framing": framing,
+            "encoding": "utf-8",
+            "runtime": ("text_types", "framing_text", *self.envelope.wire_parts, "json", "pairs"),
+            "kind": "json",
+            **self.layout.wire(),
+        }
 
     def wire_row(self, row: MessageType) -> Mapping[str, Any]:
         assert isinstance(row, JsonRow)
-        if not self._has_forms:
-            sent = next(sent for sent, name in self.layout.names[row.direction].items() if name == row.name)
-            return {} if isinstance(sent, str) else {"code": str(sent)}
-        body = self.layout.body(row)
-        return {
-            "form": {"list": "tuple"}.get(row.form, row.form),
-            "beside": dict.fromkeys(row.beside, True) or None,
-            "spelt": body.spelt if isinstance(body, JsonObject) else None,
-        }
+        return self.layout.wire_row(row)
 
 
 def _notation(value: Any) -> str:

@@ -139,6 +139,10 @@ class Layout(ABC):
     def wire(self) -> Mapping[str, Any]:
         """Return the declarative description of the layout; see `Codec.wire_format`."""
 
+    @abstractmethod
+    def wire_row(self, row: JsonRow) -> Mapping[str, Any]:
+        """Return what else describes a row; see `Codec.wire_row`."""
+
 
 def _written(name: str) -> frozenset[bytes]:
     """Return a text as it is sent: in UTF-8, and with the escapes that most programs write."""
@@ -218,7 +222,15 @@ class KeyLayout(Layout):
         return "fields" if path == (row.name,) else "other"
 
     def wire(self) -> Mapping[str, Any]:
-        return {"is_key": True, "name_path": (), "fields_path": (), "reserved": None}
+        return {"keys": self.names, "others": self._allows_others or None}
+
+    def wire_row(self, row: JsonRow) -> Mapping[str, Any]:
+        body = self.body(row)
+        return {
+            "form": row.form,
+            "beside": dict.fromkeys(row.beside, True) or None,
+            "spelt": body.spelt if isinstance(body, JsonObject) and not self.is_lenient else None,
+        }
 
 
 class PathLayout(Layout):
@@ -334,12 +346,11 @@ class PathLayout(Layout):
         return "around" if path in self._inside else "other"
 
     def wire(self) -> Mapping[str, Any]:
-        return {
-            "is_key": None,
-            "name_path": self.name_path,
-            "fields_path": self.fields_path,
-            "reserved": self.reserved,
-        }
+        return {"name_path": self.name_path, "fields_path": self.fields_path, "reserved": self.reserved}
+
+    def wire_row(self, row: JsonRow) -> Mapping[str, Any]:
+        sent = self._sent[row.direction, row.name]
+        return {} if isinstance(sent, str) else {"code": str(sent)}
 
 
 def _object_at(message: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:

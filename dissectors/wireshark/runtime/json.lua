@@ -281,6 +281,35 @@ function K.types.json_either(kind, node)
   return nil, problem
 end
 
+-- Numbers by name, of which hidden ones are a total.
+function K.types.json_counts(kind, node)
+  local function counted(value)
+    return value.t == "i" and not K.outside(kind, value.v)
+  end
+  if node.t == "i" and not kind.open then
+    if counted(node) then return node end
+    return nil, "this count is out of range"
+  end
+  if node.t ~= "object" then return nil, "these are no counts" end
+  local found, hidden, total, seen = {t = "object", at = node.at, stop = node.stop}, nil, 0, {}
+  for _, member in ipairs(node) do
+    local name = kind.counts[member.key]
+    if not counted(member.value) then return nil, member.key .. " is not a count" end
+    if name then
+      if seen[name] then return nil, name .. " is given twice" end
+      seen[name] = true
+      total = total + tonumber(member.value.v)
+      found[#found + 1] = {key = name, value = member.value}
+    elseif member.key == kind.hidden and not kind.open then hidden = member.value
+    else return nil, member.key .. " is not known here" end
+  end
+  if hidden and total == 0 then return hidden end
+  if hidden and tonumber(hidden.v) ~= 0 and tonumber(hidden.v) ~= total then
+    return nil, "some are hidden and some are not"
+  end
+  return found
+end
+
 -- Messages.
 
 local function at_path(value, path)
@@ -302,47 +331,85 @@ function K.json_name(protocol, direction, node)
   return node.t == "i" and protocol.names[direction]["#" .. node.v] or nil
 end
 
+-- Return the rows whose name is a key of an object, the name, and the value at the key.
+local function rows_of_key(protocol, direction, object)
+  for _, member in ipairs(object) do
+    local name, found = protocol.format.keys[direction][member.key], {}
+    for _, row in ipairs(name and K.rows(protocol, direction, name) or {}) do
+      local wanted, count = 1, 1
+      for _ in pairs(row.beside or {}) do wanted = wanted + 1 end
+      for _, other in ipairs(object) do
+        if row.beside and row.beside[other.key] then count = count + 1 end
+      end
+      if count == wanted and (#object == wanted or (wanted == 1 and protocol.format.others)) then
+        found[#found + 1] = row
+      end
+    end
+    if #found > 0 then return found, name, member.value end
+  end
+end
+
+-- Return the values of a row whose name is a key, and their number, or nil and what is wrong.
+local function values_at_key(row, object, body)
+  local known, inner, values, count = {}, {}, {}, 0
+  for _, field in ipairs(row.fields) do
+    known[field.name] = field
+    if not (row.beside and row.beside[field.name]) then inner[#inner + 1] = field end
+  end
+  local function add(name, node)
+    if row.spelt and node.t == "null" and known[name] and known[name].optional then return end
+    values[name] = node
+    count = count + 1
+  end
+  for _, member in ipairs(object) do
+    if row.beside and row.beside[member.key] then add(member.key, member.value) end
+  end
+  if row.form == "value" then add(inner[1].name, body)
+  elseif row.form == "list" then
+    if body.t ~= "list" or #body > #inner then return nil, "this list does not fit" end
+    for number, node in ipairs(body) do add(inner[number].name, node) end
+  elseif body.t == "object" then
+    for _, member in ipairs(body) do
+      local name = row.spelt and row.spelt[member.key] or member.key
+      if values[name] then return nil, name .. " is given twice" end
+      add(name, member.value)
+    end
+  elseif body.t ~= "null" or row.spelt then return nil, "its fields are no object" end
+  return values, count
+end
+
+local function read(field, sent)
+  if sent.t == "null" and field.optional then return sent end
+  return K.read(field.type, sent)
+end
+
 function K.formats.json(protocol, frame, direction, name)
   local format = protocol.format
   local start, stop = K.body(protocol, frame)
-  if start >= stop then return {note = "empty"} end
+  if not frame:sub(start, stop - 1):find("[^ \t\r\n]") then return {note = "empty"} end
   local value, problem = K.parse_json(frame, start, stop)
   if value == nil then return {error = "this is not JSON: " .. problem} end
   if value.t ~= "object" then return {error = "this is not an object"} end
-  local body
-  if name then body = at_path(value, format.fields_path)
-  elseif format.is_key then
-    local member
-    for _, each in ipairs(value) do
-      if protocol.names[direction][each.key] then member = each break end
-    end
-    if member == nil then return K.unknown(value[1] and value[1].key or "") end
-    name, body = protocol.names[direction][member.key], member.value
-    if body.t ~= "object" and body.t ~= "null" then
-      body = {t = "object", {key = "value", value = body}}
-    end
-  else
+  if format.keys and not name then
+    local rows, key, body = rows_of_key(protocol, direction, value)
+    if rows == nil then return K.unknown(value[1] and value[1].key or "") end
+    return K.fit(rows, key, function(row) return values_at_key(row, value, body) end, read)
+  end
+  local body = at_path(value, format.fields_path or {})
+  if name == nil then
     local sent = at_path(value, format.name_path)
-    name, body = K.json_name(protocol, direction, sent), at_path(value, format.fields_path)
+    name = K.json_name(protocol, direction, sent)
     if name == nil then
       return sent and K.unknown(tostring(sent.v or "")) or {error = "there is no message name"}
     end
   end
-  if body == nil or body.t == "null" then
-    local required
-    for _, row in ipairs(K.rows(protocol, direction, name)) do
-      for _, field in ipairs(row.fields) do required = required or not field.optional end
-    end
-    if not required then body = {t = "object"} end
+  if body and body.t ~= "object" and body.t ~= "null" then
+    return {name = name, error = name .. ": its fields are no object"}
   end
-  if body == nil or body.t ~= "object" then return {name = name, error = name .. ": its fields are no object"} end
   local values, count = {}, 0
-  for _, member in ipairs(body) do
+  for _, member in ipairs(body or {}) do
     values[member.key] = member.value
     if member.key ~= format.reserved then count = count + 1 end
   end
-  return K.fit(protocol, direction, name, values, count, function(field, sent)
-    if sent.t == "null" and field.optional then return sent end
-    return K.read(field.type, sent)
-  end)
+  return K.fit(K.rows(protocol, direction, name), name, function() return values, count end, read)
 end

@@ -1,11 +1,14 @@
 -- Messages of key=value, in any order.
 
--- Read the values of the row that fits best; `read` reads one value.
-function K.fit(protocol, direction, name, values, count, read)
+-- Read the values of the row that fits best; `read` reads one value. `values_of` returns those of a row and their
+-- number, or nil and what is wrong.
+function K.fit(rows, name, values_of, read)
   local best, best_number, best_problem
-  for _, row in ipairs(K.rows(protocol, direction, name)) do
+  for _, row in ipairs(rows) do
     local fields, problem = {}, nil
-    for _, field in ipairs(row.fields) do
+    local values, count = values_of(row)
+    if values == nil then problem = count end
+    for _, field in ipairs(values and row.fields or {}) do
       local sent = values[field.name]
       if sent ~= nil then
         local value, wrong = read(field, sent)
@@ -113,7 +116,8 @@ function K.formats.pairs(protocol, frame, direction, name)
     if name == nil then return K.unknown(sent) end
   end
   if bare then return {name = name, error = name .. ": there is a word without a value"} end
-  return K.fit(protocol, direction, name, values, keys, function(field, value)
+  local function values_of() return values, keys end
+  return K.fit(K.rows(protocol, direction, name), name, values_of, function(field, value)
     local node, problem = K.read(field.type, value.text)
     if node then node.at, node.stop = value.at, value.stop end
     return node, problem

@@ -340,7 +340,8 @@ function K.formats.xml(protocol, frame, direction)
   for _, each in ipairs(outer) do
     values[each.key], count = {node = each.value}, count + 1
   end
-  return K.fit(protocol, direction, name, values, count, function(field, value)
+  local function values_of() return values, count end
+  return K.fit(K.rows(protocol, direction, name), name, values_of, function(field, value)
     return read_value(field.type, value)
   end)
 end
