@@ -13,18 +13,11 @@ const NEAR_PX = 600;
 export class List {
   /** The scrolled element. */
   root;
-  #paged;
-  #rowOf;
-  #keyOf;
-  #nothing;
-  #opened;
-  #entered;
-  #isFollowed;
+  #how;
   #rows = new Map();
   #inner;
   #chosen = null;
   #marked = null;
-  #prefix;
 
   /**
    * @param {object} how
@@ -38,16 +31,10 @@ export class List {
    * @param {() => void} [how.entered] handles Enter, instead of opening the selected row
    * @param {boolean} [how.isFollowed] whether selecting a row opens it
    */
-  constructor({ label, id, paged, rowOf, keyOf, nothing, opened, entered, isFollowed = false }) {
-    this.#paged = paged;
-    this.#rowOf = rowOf;
-    this.#keyOf = keyOf;
-    this.#nothing = nothing;
-    this.#opened = opened;
-    this.#entered = entered ?? (() => this.#open(this.#rows.get(this.#chosen ?? this.#marked)));
-    this.#isFollowed = isFollowed;
-    this.#prefix = id;
-    this.#inner = element("div", { role: "listbox", "aria-label": label, tabindex: 0, class: "list-rows" });
+  constructor(how) {
+    const open = () => this.#open(this.#rows.get(this.#chosen ?? this.#marked));
+    this.#how = { entered: open, ...how };
+    this.#inner = element("div", { role: "listbox", "aria-label": how.label, tabindex: 0, class: "list-rows" });
     this.root = element("div", { class: "list" }, this.#inner);
     this.root.addEventListener("scroll", () => this.#fill(), { passive: true });
     this.#inner.addEventListener("click", ({ target }) => this.#open(target.closest("[role=option]")));
@@ -58,12 +45,12 @@ export class List {
 
   /** Show the loaded rows; the first visible row keeps its position. */
   draw() {
-    const { items, isFirst, isLast, isLoaded } = this.#paged;
+    const { items, isFirst, isLast, isLoaded } = this.#how.paged;
     this.root.toggleAttribute("data-left-out", !(isFirst && isLast));
     const anchor = this.#anchor();
     const rows = new Map();
     for (const item of items) {
-      const key = this.#keyOf(item);
+      const key = this.#how.keyOf(item);
       rows.set(key, this.#rows.get(key) ?? this.#row(item, key));
     }
     for (const [key, row] of this.#rows) if (!rows.has(key)) row.remove();
@@ -79,7 +66,7 @@ export class List {
       gone.remove();
     }
     if (!items.length && isLoaded)
-      this.#inner.replaceChildren(element("p", { class: "nothing" }, this.#nothing));
+      this.#inner.replaceChildren(element("p", { class: "nothing" }, this.#how.nothing));
     if (anchor !== null && rows.has(anchor.key))
       this.root.scrollTop += rows.get(anchor.key).offsetTop - anchor.top;
     this.#show();
@@ -87,7 +74,7 @@ export class List {
 
   /** Show the contents of all rows again, as something else that they show has changed. */
   renew() {
-    for (const item of this.#paged.items) this.#rows.get(this.#keyOf(item))?.replaceChildren(...this.#rowOf(item));
+    for (const item of this.#how.paged.items) this.#rows.get(this.#how.keyOf(item))?.replaceChildren(...this.#how.rowOf(item));
   }
 
   /** Mark the row of the current position. If it has changed, scroll it into view and drop the selection. */
@@ -102,7 +89,7 @@ export class List {
   /** The item of the selected row, or else of the marked one. */
   get item() {
     const key = this.#chosen ?? this.#marked;
-    return this.#paged.items.find((item) => this.#keyOf(item) === key) ?? null;
+    return this.#how.paged.items.find((item) => this.#how.keyOf(item) === key) ?? null;
   }
 
   #row(item, key) {
@@ -110,12 +97,12 @@ export class List {
       "div",
       {
         role: "option",
-        id: `${this.#prefix}-${key}`,
+        id: `${this.#how.id}-${key}`,
         "data-key": key,
         class: "row",
         "aria-selected": "false",
       },
-      ...this.#rowOf(item),
+      ...this.#how.rowOf(item),
     );
   }
 
@@ -136,7 +123,7 @@ export class List {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return false;
     if (by !== undefined) this.#choose(by);
-    else if (event.key === "Enter") this.#entered();
+    else if (event.key === "Enter") this.#how.entered();
     else return false;
     return true;
   }
@@ -149,12 +136,12 @@ export class List {
     this.#chosen = chosen;
     this.#show();
     this.#intoSight(this.#rows.get(chosen));
-    if (this.#isFollowed) this.#open(this.#rows.get(chosen));
+    if (this.#how.isFollowed) this.#open(this.#rows.get(chosen));
   }
 
   #open(row) {
-    const item = row && this.#paged.items.find((one) => String(this.#keyOf(one)) === row.dataset.key);
-    if (item) this.#opened(item);
+    const item = row && this.#how.paged.items.find((one) => String(this.#how.keyOf(one)) === row.dataset.key);
+    if (item) this.#how.opened(item);
   }
 
   #intoSight(row) {
@@ -177,11 +164,11 @@ export class List {
 
   #fill() {
     const { scrollTop, scrollHeight, clientHeight } = this.root;
-    const { isFirst, isLast, items } = this.#paged;
+    const { isFirst, isLast, items } = this.#how.paged;
     if (!items.length) return;
     // A failed request is repeated by further scrolling.
-    if (scrollTop < NEAR_PX && !isFirst) this.#paged.more("before").catch(() => {});
+    if (scrollTop < NEAR_PX && !isFirst) this.#how.paged.more("before").catch(() => {});
     if (scrollHeight - scrollTop - clientHeight < NEAR_PX && !isLast)
-      this.#paged.more("after").catch(() => {});
+      this.#how.paged.more("after").catch(() => {});
   }
 }

@@ -16,9 +16,7 @@ export class PagedList {
   isLast = true;
   /** Whether anything was loaded yet. */
   isLoaded = false;
-  #load;
-  #keyOf;
-  #changed;
+  #how;
   #pending = { before: null, after: null };
   #generation = 0;
 
@@ -29,23 +27,21 @@ export class PagedList {
    * @param {(item: Item) => number} how.keyOf
    * @param {() => void} how.changed is called when the items change
    */
-  constructor({ load, keyOf, changed }) {
-    this.#load = load;
-    this.#keyOf = keyOf;
-    this.#changed = changed;
+  constructor(how) {
+    this.#how = how;
   }
 
   /** Load another part of the list. */
   async reload(params) {
     const generation = ++this.#generation;
     this.#pending = { before: null, after: null };
-    const found = await this.#load(params);
+    const found = await this.#how.load(params);
     if (generation !== this.#generation) return;
     this.items = found.items;
     this.isFirst = found.isFirst;
     this.isLast = found.isLast;
     this.isLoaded = true;
-    this.#changed();
+    this.#how.changed();
   }
 
   /**
@@ -70,7 +66,7 @@ export class PagedList {
     if (!fresh.length) return;
     this.items = [...this.items, ...fresh];
     this.#trim("after");
-    this.#changed();
+    this.#how.changed();
   }
 
   /** Note that there are more items at the end to load. */
@@ -84,7 +80,7 @@ export class PagedList {
     let high = this.items.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.#keyOf(this.items[middle]) <= key) low = middle + 1;
+      if (this.#how.keyOf(this.items[middle]) <= key) low = middle + 1;
       else high = middle;
     }
     return low - 1;
@@ -95,7 +91,7 @@ export class PagedList {
     const generation = this.#generation;
     const end = this.items.at(side === "before" ? 0 : -1);
     // An empty list is loaded from its beginning.
-    const found = await this.#load(end === undefined ? { after: 0 } : { [side]: this.#keyOf(end) });
+    const found = await this.#how.load(end === undefined ? { after: 0 } : { [side]: this.#how.keyOf(end) });
     if (generation !== this.#generation) return;
     if (side === "before") {
       this.items = [...found.items, ...this.items];
@@ -105,12 +101,12 @@ export class PagedList {
       this.isLast = found.isLast;
     }
     this.#trim(side);
-    this.#changed();
+    this.#how.changed();
   }
 
   #newer(items) {
-    const last = this.items.length ? this.#keyOf(this.items.at(-1)) : -Infinity;
-    return items.filter((item) => this.#keyOf(item) > last);
+    const last = this.items.length ? this.#how.keyOf(this.items.at(-1)) : -Infinity;
+    return items.filter((item) => this.#how.keyOf(item) > last);
   }
 
   #trim(side) {

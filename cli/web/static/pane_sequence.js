@@ -78,25 +78,13 @@ export class SequencePane extends MessagesPane {
   }
 
   #newList() {
-    const pane = this;
     this.list = new List({
       label: "Sequence",
       id: "step",
-      paged: {
-        get items() {
-          return pane.#steps;
-        },
-        get isFirst() {
-          return pane.#paged.isFirst;
-        },
-        get isLast() {
-          return pane.#paged.isLast;
-        },
-        get isLoaded() {
-          return pane.#paged.isLoaded;
-        },
-        more: (side) => pane.#paged.more(side),
-      },
+      paged: Object.create(this.#paged, {
+        items: { get: () => this.#steps },
+        more: { value: (side) => this.#paged.more(side) },
+      }),
       rowOf: (step) => this.#row(step),
       keyOf: ({ key }) => key,
       nothing: "no messages, or none that match the filter",

@@ -2,10 +2,7 @@
 
 /** Keeps something up to date; intermediate states are skipped, but never the last. */
 export class Refresher {
-  #keyOf;
-  #ask;
-  #failed;
-  #pauseMs;
+  #how;
   #done = null;
   #isAsking = false;
 
@@ -16,11 +13,8 @@ export class Refresher {
    * @param {(error: Error) => void} how.failed
    * @param {number} [how.pauseMs] pause after a response
    */
-  constructor({ keyOf, ask, failed, pauseMs = 0 }) {
-    this.#keyOf = keyOf;
-    this.#ask = ask;
-    this.#failed = failed;
-    this.#pauseMs = pauseMs;
+  constructor(how) {
+    this.#how = how;
   }
 
   /** Load if the key has changed. */
@@ -29,17 +23,17 @@ export class Refresher {
     this.#isAsking = true;
     try {
       for (
-        let key = this.#keyOf();
+        let key = this.#how.keyOf();
         key !== this.#done && key !== null && !document.hidden;
-        key = this.#keyOf()
+        key = this.#how.keyOf()
       ) {
-        await this.#ask(key);
+        await this.#how.ask(key);
         this.#done = key;
-        if (this.#pauseMs) await new Promise((resolve) => setTimeout(resolve, this.#pauseMs));
+        if (this.#how.pauseMs) await new Promise((resolve) => setTimeout(resolve, this.#how.pauseMs));
       }
     } catch (error) {
       // It is tried again at the next change: an immediate retry would fail, too.
-      this.#failed(error);
+      this.#how.failed(error);
     }
     this.#isAsking = false;
   }

@@ -1,54 +1,30 @@
 // The state of the view, from which everything on the page is drawn.
 
-/**
- * @typedef {object} State
- * @property {number} session number of the session
- * @property {number|null} table null if there is none yet
- * @property {number|null} game number of the game that is drawn, of several at once; null is the latest event's
- * @property {number|null} at number of an event of the table; null is the end, which is followed while live
- * @property {string|null} as the viewer; null sees everything
- * @property {string} filter
- * @property {string} pane
- * @property {number|null} message number of the opened message; null follows the current event
- * @property {boolean} projector only the table and the latest sentence
- * @property {boolean} several all tables side by side
- * @property {boolean} home all sessions
- * @property {boolean} playing
- * @property {number} speed factor of the playback speed; 0 is one event a second
- * @property {boolean} live whether the session is being recorded
- * @property {string} matches how much passes the filter, in words
- * @property {string} notice about the last action
- * @property {string} trouble a lasting problem: lost connection, unreadable session
- * @property {number} data incremented when there are new data
- * @property {number} marks incremented when marks change
- * @property {number} held incremented when held messages change
- */
-
 /** The viewer that sees what all at the table may know. */
 export const PUBLIC = "public";
 
-/** The default state. */
+/** The default state, with the meaning of each property and of null. @typedef {typeof AT_FIRST} State */
 export const AT_FIRST = Object.freeze({
-  session: 1,
-  table: null,
-  game: null,
-  at: null,
-  as: null,
+  session: 1, // number of the session
+  table: null, // null if there is none yet
+  game: null, // number of the game that is drawn, of several at once; null is the latest event's
+  at: null, // number of an event of the table; null is the end, which is followed while live
+  as: null, // the viewer; null sees everything
   filter: "",
-  matches: "",
+  matches: "", // how much passes the filter, in words
   pane: "events",
-  message: null,
-  projector: false,
-  several: false,
-  home: false,
+  message: null, // number of the opened message; null follows the current event
+  projector: false, // only the table and the latest sentence
+  several: false, // all tables side by side
+  home: false, // all sessions
   playing: false,
-  speed: 1,
-  live: false,
-  notice: "",
-  trouble: "",
-  data: 0,
-  held: 0,
-  marks: 0,
+  speed: 1, // factor of the playback speed; 0 is one event a second
+  live: false, // whether the session is being recorded
+  notice: "", // about the last action
+  trouble: "", // a lasting problem: lost connection, unreadable session
+  data: 0, // incremented when there are new data
+  held: 0, // incremented when held messages change
+  marks: 0, // incremented when marks change
 });
 
 /** Holds the state, and notifies listeners of changes, once for all changes made together. */
