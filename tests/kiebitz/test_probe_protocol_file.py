@@ -68,3 +68,12 @@ def test_a_server(tmp_path: Path, fault: str, only: tuple[str, ...]) -> None:
 
 def test_a_client(tmp_path: Path) -> None:
     assert failed(tmp_path, "client", "noughts-player", "", "game", "*/said") == {}
+
+
+def test_a_session_that_was_recorded_without_the_file(tmp_path: Path) -> None:
+    database = str(tmp_path / "game.db")
+    kiebitz("import", str(recorded(tmp_path)), "-w", database)
+    file = str(DATA / "noughts.toml")
+    done = kiebitz("probe", "server", "9", "-d", "noughts", "-P", file, "--via-session", database)
+    assert done.status == 1
+    assert done.err.endswith(f"kiebitz redissect {database} -P FILE\n")

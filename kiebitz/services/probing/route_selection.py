@@ -5,6 +5,7 @@ Recorded games that lead to the state of a test case: those of the protocols, or
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -21,12 +22,12 @@ from kiebitz.dissectors.probing.routes import RecordedRoute, Route
 from kiebitz.dissectors.probing.server_route import ServerRoute
 from kiebitz.dissectors.probing.simulated_route import RouteGoal
 from kiebitz.dissectors.probing.simulated_table import SimulatedTable
-from kiebitz.dissectors.registry import dissector_of
+from kiebitz.dissectors.registry import dissector_of, file_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.services.probing.connection_setup import ProbeSetup
 from kiebitz.services.server_addresses import addresses_of
-from kiebitz.services.sessions import load, session_of, split_number
+from kiebitz.services.sessions import is_database, load, session_of, split_number
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.recorded_items import script_of
 
@@ -126,7 +127,10 @@ def script_in(session: str, protocol: str | None = None) -> Script:
         script = script.only({role.number for role in script.roles if role.protocol == protocol})
     if not script.steps:
         of = "game" if protocol is None else f"game of {protocol}"
-        raise StorageError(f"{session}: no {of} was recognised in it, so it reaches no injection point")
+        problem = f"{session}: no {of} was recognised in it, so it reaches no injection point"
+        if protocol is not None and file_of(protocol) is not None and is_database(path):
+            problem += f"; if it was recorded without the file: kiebitz redissect {shlex.quote(path)} -P FILE"
+        raise StorageError(problem)
     return script
 
 
