@@ -18,6 +18,7 @@ from served_pages import QUICK_S, Answer, Serving, own_address, serving
 from strength import GAMES, a_few
 
 from kiebitz.cli.web import opened_files
+from kiebitz.cli.web.local_sessions import LocalSessions
 from kiebitz.cli.web.opened_files import OpenedFiles
 from kiebitz.dissectors.errors import KiebitzError
 
@@ -114,6 +115,24 @@ def test_a_hostile_file_is_refused_with_a_sentence(
     assert str(folder) not in answer.sentence
     assert "Traceback" not in answer.sentence
     assert (left(folder), names(server)) == before
+
+
+@pytest.mark.parametrize(("name", "data", "words"), a_few(HOSTILE, lambda row: row[0] == "half.db"))
+def test_a_page_without_a_server_refuses_it_too(
+    name: str, data: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sessions = LocalSessions()
+    first = sessions.add(TINY)
+    path = tmp_path / (name.replace("/", "_").replace("\0", "") or "file")
+    path.write_bytes(data)
+    text = data.decode(errors="replace")
+    with pytest.raises(KiebitzError) as refused:
+        _ = sessions.add_protocol(name, text) if name.endswith(".toml") else sessions.add(str(path))
+    assert str(refused.value)
+    assert str(tmp_path) not in str(refused.value)
+    assert sessions.add(TINY) == first + 1
+    assert sessions.answer("/api/tables", "session=1")[0] == 200
 
 
 NOT_OURS: list[dict[str, str]] = [

@@ -89,9 +89,10 @@ async function opened(python, sessions, file) {
   let said = 0;
   try {
     return sessions.add(`${folder}/${name}`, (done, of) => {
-      if (performance.now() < said + PROGRESS_EVERY_MS) return;
+      if (done !== of && performance.now() < said + PROGRESS_EVERY_MS) return;
       said = performance.now();
-      say(of ? `reading ${file.name}: ${Math.floor((100 * done) / of)} %` : `reading ${file.name}`);
+      if (done === of) say(`indexing ${file.name}`);
+      else say(of ? `reading ${file.name}: ${Math.floor((100 * done) / of)} %` : `reading ${file.name}`);
     });
   } finally {
     if (!isDatabase) {

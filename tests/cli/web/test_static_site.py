@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ sessions = LocalSessions()
 for path in sys.argv[3:]:
     number = sessions.add(path)
     assert sessions.export(number, "html", True)
-    for asked in ("tables", "messages", "diagnostics", "tables/1/picture", "tables/1/timeline", "messages/1"):
+    for asked in ("tables", "messages", "diagnostics", "tables/1/picture", "tables/1/statistics", "marks", "messages/1"):
         status, body = sessions.answer(f"/api/{asked}", f"session={number}")
         assert status == 200, (asked, body)
 """
@@ -77,11 +78,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def address(site: Path) -> Iterator[str]:
     def handler(*given: Any) -> _Quiet:
-        return _Quiet(*given, directory=str(site))
+        # In a subfolder of a host that sets no headers.
+        return _Quiet(*given, directory=str(site.parent))
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield f"http://127.0.0.1:{server.server_port}/{site.name}/"
         server.shutdown()
 
 
@@ -164,6 +166,30 @@ def test_a_foreign_host_is_never_asked(address: str, look: Look) -> None:
     assert not [url for url in sight.asked if ":9/" in url]
 
 
+_MARKUP = "<img src=x onerror=ran(1)>.pcap"
+
+HOSTILE = [
+    ("bomb.pcap.gz", zlib.compress(bytes(500 << 20), 9, wbits=31), "bomb.pcap.gz is not a capture"),
+    ("odd.db", b"SQLite format 3\0" + b"\xff" * 5000, "odd.db"),
+    (_MARKUP, b"no capture", f"{_MARKUP} is not a capture"),
+    ("bad.toml", _BROKEN.encode(), "no type interger"),
+    ("look.toml", _BROKEN.replace("interger", "/(?=a)/").encode(), "look-around"),
+]
+
+
+@pytest.mark.full
+def test_hostile_files_are_refused_and_others_stay_usable(address: str, look: Look) -> None:
+    sight = look(f"{address}?example=okey.pcapng.gz")
+    wait_for(sight, "html:not(.is-opening)")
+    for name, data, words in HOSTILE:
+        choose(sight, {"name": name, "mimeType": "", "buffer": data})
+        sight.until(lambda words=words: words in sight.text("#opener-problem"), f"{name} is refused")
+    choose(sight, CAPTURES / GAMES["schafkopf"])
+    sight.until(lambda: sight.text("#title") == "Schafkopf", "the next file is open")
+    sight.one("#session").select_option(index=0)
+    sight.until(lambda: sight.text("#title") == "Okey", "the first one is still there")
+
+
 @pytest.mark.full
 def test_firefox_reads_captures_too(address: str, tmp_path: Path) -> None:
     with firefox(tmp_path) as tab:
@@ -239,11 +265,11 @@ def addresses(sessions: LocalSessions) -> Iterator[tuple[str, str]]:
     """Yield paths and queries of requests for all of a session."""
     tables = json.loads(sessions.answer("/api/tables", "")[1])
     yield from ((path, "limit=100") for path in ("messages", "diagnostics"))
-    yield from ((path, "") for path in ("tables", "streams"))
+    yield from ((path, "") for path in ("tables", "streams", "marks"))
     yield from ((f"messages/{number}", "") for number in (1, 7))
     for table in tables["tables"][:4]:
         number, last = table["table"], table["last"]
-        yield f"tables/{number}/timeline", ""
+        yield from ((f"tables/{number}/{what}", "") for what in ("timeline", "statistics"))
         yield f"tables/{number}/sequence", "limit=100"
         yield from ((f"tables/{number}/events", query) for query in ("limit=200", "filter=game"))
         for at in {1, max(1, last // 2), last} if last else ():
