@@ -44,7 +44,8 @@ sessions = LocalSessions()
 for path in sys.argv[3:]:
     number = sessions.add(path)
     assert sessions.export(number, "html", True)
-    for asked in ("tables", "messages", "diagnostics", "tables/1/picture", "tables/1/statistics", "marks", "messages/1"):
+    lists = ("tables", "messages", "messages/1", "diagnostics", "marks")
+    for asked in (*lists, "tables/1/picture", "tables/1/timeline", "tables/1/statistics"):
         status, body = sessions.answer(f"/api/{asked}", f"session={number}")
         assert status == 200, (asked, body)
 """
