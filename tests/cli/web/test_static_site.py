@@ -10,6 +10,7 @@ import threading
 import zipfile
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,13 +179,17 @@ HOSTILE = [
 ]
 
 
+def _is_told(sight: Sight, words: str) -> bool:
+    return words in sight.text("#opener-problem")
+
+
 @pytest.mark.full
 def test_hostile_files_are_refused_and_others_stay_usable(address: str, look: Look) -> None:
     sight = look(f"{address}?example=okey.pcapng.gz")
     wait_for(sight, "html:not(.is-opening)")
     for name, data, words in HOSTILE:
         choose(sight, {"name": name, "mimeType": "", "buffer": data})
-        sight.until(lambda words=words: words in sight.text("#opener-problem"), f"{name} is refused")
+        sight.until(partial(_is_told, sight, words), f"{name} is refused")
     choose(sight, CAPTURES / GAMES["schafkopf"])
     sight.until(lambda: sight.text("#title") == "Schafkopf", "the next file is open")
     sight.one("#session").select_option(index=0)
