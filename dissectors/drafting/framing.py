@@ -22,10 +22,10 @@ from kiebitz.dissectors.drafting.headers import lengths
 from kiebitz.dissectors.drafting.json_format import json_object
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
 from kiebitz.dissectors.drafting.xml_format import element_of
-from kiebitz.dissectors.grammar.framing import Frame
+from kiebitz.dissectors.grammar.framing import Frame, Framer
 from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
 from kiebitz.dissectors.grammar.xml.notes import XmlFormat
-from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.protocol_file.codecs import framer_of
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.header import Header
@@ -41,6 +41,9 @@ _SAMPLE = 4 << 20
 
 _SAMPLE_OF_HEADERS = 64 << 10
 """Number of bytes by which headers are compared."""
+
+_MAX_SEGMENTS = 300
+"""Number of segments by which headers are compared."""
 
 _MAX_HEADS = 5000
 """Number of frames by which a header is described."""
@@ -123,7 +126,7 @@ def in_websocket(segments: Iterable[Segment]) -> list[Segment]:
 
 def frames_of(framing: Framing, segment: Segment) -> Iterator[Frame]:
     """Yield the complete frames of a segment."""
-    framer = framer_of(framing, "udp" if framing.kind == "datagrams" else "tcp")(segment.direction)
+    framer = _framer(framing)(segment.direction)
     ends = segment.ends if framing.kind == "send" else [len(segment.data)]
     pieces = zip((0, *ends), ends, strict=False)
     found = (framer.feed(start, segment.data[start:end]) for start, end in pieces)
@@ -171,6 +174,11 @@ def _envelope(framing: Framing, is_text: bool) -> FileEnvelope:
     kinds: dict[str, FormatKind] = {"json": "json", "xml": "xml", "length": "struct", "datagrams": "struct"}
     usual: FormatKind = "words" if is_text or framing.kind not in ("size", "fields") else "struct"
     return FileEnvelope(framing, Format(kind=kinds.get(framing.kind, usual)))
+
+
+@lru_cache(maxsize=16)
+def _framer(framing: Framing) -> Callable[[Direction], Framer]:
+    return framer_of(framing, "udp" if framing.kind == "datagrams" else "tcp")
 
 
 @lru_cache(maxsize=16)
@@ -404,7 +412,7 @@ def _in_document(segments: Sequence[Segment], root: str) -> Choice | None:
 
 def _binary(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing, str]]:
     """Yield the fitting headers and sizes, and WebSocket in mid-stream, with their fits and evidence."""
-    few = _sample(segments, _SAMPLE_OF_HEADERS)
+    few = _sample(segments[:: -(-len(segments) // _MAX_SEGMENTS)], _SAMPLE_OF_HEADERS)
     found = [(fit, *each.rank, each) for each in lengths() if (fit := _header_fit(few, each.framing()))]
     size = 1 if is_text(segments) else _common_size(segments)
     if found:

@@ -19,7 +19,7 @@ _PAUSE_NS = 100_000_000
 """Silence of a sender after which a message is probably complete."""
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class Piece(msgspec.Struct, frozen=True, gc=False, order=True):
     """Bytes as they arrived: a datagram, or a piece of a byte stream at `offset` of its direction."""
 
     direction: Direction

@@ -138,8 +138,10 @@ def draft_from(
             f"{source}: the selected servers use TCP and UDP; a protocol file describes one of them"
         )
     conversations = [conversation for found in wanted.values() for conversation in found]
-    # In any order of the captures.
-    conversations.sort(key=lambda one: (one.pieces[0].ts_ns if one.pieces else 0, one.client, one.server))
+    # The same in any order of the captures.
+    conversations.sort(
+        key=lambda one: (one.pieces[0].ts_ns if one.pieces else 0, one.client, one.server, one.pieces)
+    )
     return draft(conversations, sorted({server.port for server in wanted}), source, protocol, on_progress)
 
 
