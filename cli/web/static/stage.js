@@ -57,7 +57,8 @@ export class Stage extends Part {
     byId("board-words").replaceChildren(...picture.words.map((words) => element("li", {}, words)));
     write(byId("moment"), picture.title);
     this.#tell();
-    this.announcer.say(picture.latest);
+    // A notice, as of an error moved to, was said before the picture was there.
+    this.announcer.say([this.view.now.notice, picture.latest].filter(Boolean).join(". "));
   }
 
   /** Show the latest sentence; on a projector, how the game ended rather than who leaves after it. */

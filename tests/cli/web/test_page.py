@@ -414,6 +414,9 @@ def test_all_errors_are_counted_and_visited(tmp_path: Path, look: Look) -> None:
         for key, message in [*zip("nnnn", visited, strict=True), ("N", visited[-2])]:
             sight.press(key)
             sight.until(partial(_is_at_message, sight, message), f"{key} leads to {message}")
+        sight.rest()
+        said = rf"error\[.*{re.escape(sight.text('#latest'))}"
+        sight.until(lambda: re.fullmatch(said, sight.text("#said")) is not None, "both are said")
         server.end()
 
 
