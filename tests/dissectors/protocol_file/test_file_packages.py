@@ -7,10 +7,10 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+from all_cases import CASES, each_protocol
 from command import kiebitz
 from file_conversations import Conversation, sentences, state_of
 from kiebitz_nim import NIM
@@ -18,6 +18,8 @@ from kiebitz_nim.table import NimTable
 from session_factory import record
 from strength import times
 
+from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.protocol_file.dissector import FileDissector
 from kiebitz.dissectors.protocol_file.packaged import packaged_file
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
@@ -66,20 +68,22 @@ def test_properties_of_all_protocols(check: Check) -> None:
     check(NIM, frames, times(EXAMPLES, quick=2))
 
 
-@pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
-def test_the_table_of_a_built_in_protocol_is_that_of_its_file(dissector: object) -> None:
-    assert hasattr(dissector, "protocol")
-    name = dissector.protocol
-    package = import_module(f"kiebitz.dissectors.protocols.{name}")
-    reference = packaged_file(package.__name__).specification.table
-    assert reference is not None
-    module, _, table = reference.partition(":")
-    assert dissector.table is getattr(import_module(f"kiebitz.dissectors.protocols.{module}"), table)  # type: ignore[attr-defined]  # a dissector
+@each_protocol
+def test_a_built_in_protocol_is_what_its_file_says(dissector: Dissector) -> None:
+    made = FileDissector(packaged_file(dissector.package).specification, dissector.package)
+    assert made.table is dissector.table
+    for case in CASES[dissector]:
+        ours, own = (each.codec.decode(case.data, case.direction) for each in (made, dissector))
+        assert (ours.fields_json, ours.valid) == (own.fields_json, own.valid)
+        assert [(each.code, each.text, each.place(case.data)) for each in ours.violations] == [
+            (each.code, each.text, each.place(case.data)) for each in own.violations
+        ]
 
 
 COPIES = {
     "": None,
     "okey.table:OkeyTable": "table must be that of the installed protocol: okey.table:OkeyTable",
+    "okey.codec:OkeyCodec": "codec must be that of the installed protocol: okey.codec:OkeyCodec",
     "okey.view:view_of": "view must be that of the installed protocol: okey.view:view_of",
     "names < LPLA": "no type nams: did you mean names?",
     'protocol = "okey"': "only the file of an installed package may name Python",
@@ -95,7 +99,12 @@ def test_a_copy_of_an_installed_file_is_checked(
     protocol: str, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = kiebitz("protocols", protocol, "-T", "toml").out
-    changed = part.replace("Table", "Game").replace("view_of", "view").replace("names", "nams")
+    changed = (
+        part.replace("Table", "Game")
+        .replace("Codec", "Game")
+        .replace("view_of", "view")
+        .replace("names", "nams")
+    )
     text = text.replace(part, changed.replace('"okey"', '"okay"')) if part else text
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     done = kiebitz("protocols", "--check", "-")
