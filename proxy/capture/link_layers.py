@@ -5,13 +5,10 @@ The numbers are those of https://www.tcpdump.org/linktypes.html and of the IEEE'
 
 from __future__ import annotations
 
-import tomllib
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from struct import Struct
 
 from kiebitz.proxy.capture.layers import (
-    ARP,
     ERSPAN_II,
     ERSPAN_III,
     ETHERNET,
@@ -35,6 +32,7 @@ from kiebitz.proxy.capture.layers import (
     MalformedPacket,
     NoTransport,
     UnsupportedLayer,
+    layer_names,
     read_80211,
     read_avs,
     read_ethernet,
@@ -59,48 +57,6 @@ from kiebitz.proxy.capture.tunnels import read_erspan_2, read_erspan_3, read_nsh
 
 # AF_INET6 is 10 on Linux, 23 on Windows, 24 on NetBSD and OpenBSD, 28 on FreeBSD, 30 on macOS.
 _FAMILIES = {2: IPV4, 10: IPV6, 23: IPV6, 24: IPV6, 28: IPV6, 30: IPV6}
-
-_PPPOE_DISCOVERY = 0x8863
-_ORDINARY_ETHERTYPES = {
-    ARP: "ARP",
-    0x0842: "Wake-on-LAN",
-    0x2000: "CDP",
-    0x2001: "NHRP",
-    0x6002: "DEC MOP",
-    0x6003: "DECnet",
-    0x6004: "DEC LAT",
-    0x8035: "RARP",
-    0x809B: "AppleTalk",
-    0x80F3: "AppleTalk ARP",
-    0x8137: "IPX",
-    0x8808: "Ethernet flow control",
-    0x8809: "slow protocols",
-    _PPPOE_DISCOVERY: "PPPoE discovery",
-    0x886D: "Intel ANS",
-    0x887B: "HomePlug",
-    0x888E: "EAPOL",
-    0x8892: "PROFINET",
-    0x8899: "Realtek",
-    0x88A2: "ATA over Ethernet",
-    0x88A4: "EtherCAT",
-    0x88B5: "local experiment",
-    0x88B6: "local experiment",
-    0x88BA: "IEC 61850",
-    0x88B8: "GOOSE",
-    0x88C7: "802.11 preauthentication",
-    0x88CC: "LLDP",
-    0x88E1: "HomePlug",
-    0x88E3: "MRP",
-    0x88F7: "PTP",
-    0x8902: "CFM",
-    0x8906: "FCoE",
-    0x890D: "TDLS",
-    0x8912: "HomePlug",
-    0x8914: "FCoE initialization",
-    0x893A: "IEEE 1905.1",
-    0x9000: "Ethernet loopback",
-}
-"""EtherTypes that encapsulate nothing, or no IP: they are common, and not reported."""
 
 
 def _read_cooked(size: int, place: int, data: bytes, length: int) -> Inner:
@@ -302,16 +258,9 @@ ETHERTYPES: dict[int, LayerReader] = {
 """EtherType -> the reader of its content, other than IP."""
 
 
-@cache
-def link_type_names() -> dict[int, str]:
-    """Return the names of link types by number, without their prefix LINKTYPE_."""
-    names = tomllib.loads(Path(__file__).with_name("link_types.toml").read_text(encoding="utf-8"))
-    return {int(number): name for number, name in names.items()}
-
-
 def link_type(number: int) -> str:
     """Return a link type's number and its name, as in `link type 189 (USB_LINUX)`."""
-    name = link_type_names().get(number)
+    name = layer_names("link types").get(number)
     return f"link type {number} ({name})" if name else f"link type {number}"
 
 
@@ -331,7 +280,7 @@ def read_ethertype(ethertype: int, data: bytes, length: int) -> Inner:
     reader = ETHERTYPES.get(ethertype)
     if reader is not None:
         return reader(data, length)
-    ordinary = _ORDINARY_ETHERTYPES.get(ethertype)
+    ordinary = layer_names("ordinary EtherTypes").get(ethertype)
     if ordinary is not None:
         raise NoTransport(ordinary)
     if 0 <= ethertype < MIN_ETHERTYPE:

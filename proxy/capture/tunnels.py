@@ -26,6 +26,7 @@ from kiebitz.proxy.capture.layers import (
     UnsupportedLayer,
     is_ethernet,
     is_ip,
+    layer_names,
     short_at,
     skip,
     version_is,
@@ -148,30 +149,6 @@ IP_PROTOCOLS: dict[int, LayerReader] = {
 }
 """IP protocol number -> the reader of the tunnel."""
 
-ORDINARY_PROTOCOLS = {
-    1: "ICMP",
-    2: "IGMP",
-    3: "GGP",
-    8: "EGP",
-    9: "IGP",
-    33: "DCCP",
-    46: "RSVP",
-    58: "ICMPv6",
-    59: "no payload",
-    88: "EIGRP",
-    89: "OSPF",
-    103: "PIM",
-    112: "VRRP",
-    113: "PGM",
-    132: "SCTP",
-    136: "UDP-Lite",
-    139: "HIP",
-    140: "Shim6",
-}
-"""IP protocols that are no tunnels: they are common, and not reported."""
-
-_TUNNEL_NAMES = {50: "ESP", 55: "IP Mobility", 98: "ENCAP", 108: "IPComp", 115: "L2TPv3"}
-
 
 def read_ip_protocol(protocol: int, data: bytes, length: int) -> Inner:
     """Read the content of an IP packet other than UDP and TCP.
@@ -181,9 +158,10 @@ def read_ip_protocol(protocol: int, data: bytes, length: int) -> Inner:
     reader = IP_PROTOCOLS.get(protocol)
     if reader is not None:
         return reader(data, length)
-    if protocol in ORDINARY_PROTOCOLS:
-        raise NoTransport(ORDINARY_PROTOCOLS[protocol])
-    name = _TUNNEL_NAMES.get(protocol)
+    ordinary = layer_names("ordinary IP protocols").get(protocol)
+    if ordinary is not None:
+        raise NoTransport(ordinary)
+    name = layer_names("IP tunnels").get(protocol)
     raise UnsupportedLayer(f"IP protocol {protocol} ({name})" if name else f"IP protocol {protocol}")
 
 

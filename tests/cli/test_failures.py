@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ast
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -10,12 +12,17 @@ from contextlib import chdir, closing
 from pathlib import Path
 
 import pytest
-from command import kiebitz
+from command import ROOT, TINY, kiebitz
 from descendants import ended
 from processes_and_rows import KIEBITZ, free_port, until
 from recording_relays import CAPTURE, assert_sound, full, recorded, relaying, run, small_disk
 from strength import a_few
 from udp_relays import eventually
+
+from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.filters import FilterError
+from kiebitz.proxy.journal.reader import JournalError
+from kiebitz.storage.recording.disk_space import DiskNearlyFullError
 
 
 def wait_until_gone(process: int) -> None:
@@ -246,3 +253,53 @@ def test_a_bad_call_gets_a_sentence_and_its_status(
     assert done.out == ""
     assert "Traceback" not in done.err
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".db") == ["text.txt"]
+
+
+ROOMS = ("cli", "dissectors", "proxy", "storage")
+
+
+def test_each_error_has_the_one_base() -> None:
+    classes = [
+        node
+        for room in ROOMS
+        for page in (ROOT / room).rglob("*.py")
+        if re.search(r"class \w+Error\b", source := page.read_text())
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error") and node.name != "KiebitzError"
+    ]
+    assert {"StorageError", "CaptureError", "FilterError"} <= {node.name for node in classes}
+    for node in classes:
+        bases = {ast.unparse(base) for base in node.bases}
+        assert "Exception" not in bases, node.name
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (KiebitzError("it is so"), 1),
+        (DiskNearlyFullError("it is so"), 1),
+        (JournalError("it is so"), 1),
+        (FilterError("it is so", "a == 1", 0), 2),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_it_is_reported_in_its_own_words(
+    error: KiebitzError, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("kiebitz.cli.commands.state.open_session", fails)
+    done = kiebitz("state", TINY)
+    assert done.status == status
+    assert done.err.splitlines() == ["kiebitz: it is so", *error.excerpt()]
+
+
+def test_any_other_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("it is so")
+
+    monkeypatch.setattr("kiebitz.cli.commands.state.open_session", fails)
+    done = kiebitz("state", TINY)
+    assert done.status == 1
+    assert "internal error of Kiebitz: RuntimeError('it is so')" in done.err

@@ -1,7 +1,11 @@
-"""The computer's clock is set back by an hour while a game is relayed, and in the middle of a capture."""
+"""The computer's clock is set back by an hour while a game is relayed, and in the middle of a capture.
+
+Between dense messages the loop stays awake, else it sleeps.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import struct
@@ -26,6 +30,8 @@ from udp_relays import eventually
 
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.journal.follower import start_child, start_fork
+from kiebitz.proxy.relay import busy_wait as busy_wait_module
+from kiebitz.proxy.relay.busy_wait import BUSY_WAIT_NS, DENSE_NS, BusyWait
 from kiebitz.proxy.system.clock import adopt, now_ns, origin_ns
 
 HOUR_NS = 3600 * 10**9
@@ -209,3 +215,44 @@ def test_such_a_capture_is_exported_and_derived_again_as_it_is(
     assert kiebitz("events", str(exported), "--json").json == listed
     assert kiebitz("redissect", str(database)).status == 0
     assert kiebitz("events", str(database), "--json").json == listed
+
+
+BEGIN_NS = 1_000_000_000
+POLLS = 3
+"""The number of polls of a wait here, where each takes as long as this part of it."""
+
+
+@pytest.mark.parametrize(
+    ("intervals_ns", "polls"),
+    [
+        ((), 0),
+        ((DENSE_NS,), 0),
+        ((DENSE_NS - 1,), POLLS),
+        ((1_000, 1_000, 1_000), POLLS),
+        ((1_000, DENSE_NS), POLLS),
+    ],
+)
+def test_the_loop_stays_awake_only_between_dense_messages(
+    intervals_ns: tuple[int, ...], polls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = BEGIN_NS
+    looked = 0
+
+    def look_at_clock() -> int:
+        nonlocal now, looked
+        looked += 1
+        now += BUSY_WAIT_NS // POLLS
+        return now
+
+    async def forward() -> None:
+        nonlocal now
+        waiting = BusyWait(asyncio.get_running_loop())
+        waiting.message_forwarded(now)
+        for interval_ns in intervals_ns:
+            now += interval_ns
+            waiting.message_forwarded(now)
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(busy_wait_module, "now_ns", look_at_clock)
+    asyncio.run(forward())
+    assert looked == polls

@@ -1,20 +1,28 @@
-"""Undocumented names of other packages: those in use are listed, and exist."""
+"""Undocumented names of other packages: those in use are listed, and exist.
+
+Ports in use, as the system reports them: no traffic is sent, and nothing is said of other sockets.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import re
+import socket
 import textwrap
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 
 import pytest
 from command import ROOT, kiebitz
+from processes_and_rows import free_port
 
+from kiebitz.dissectors.model import Transport
 from kiebitz.proxy.system.dependencies import IncompatibleVersion, Undocumented, check_names, undocumented
+from kiebitz.proxy.system.ports_in_use import is_in_use
 
 DOCUMENTED = {
     "click": ("click", "click.core", "click.shell_completion", "click.testing"),
@@ -147,3 +155,51 @@ def test_the_tested_versions_are_documented() -> None:
     for package, dependency in undocumented().items():
         (column,) = (at for at, title in enumerate(header) if title.lower() == package)
         assert {row[column] for row in table} == {*dependency.tested}, package
+
+
+ADDRESSES = [
+    (socket.AF_INET, "127.0.0.1"),
+    (socket.AF_INET, "0.0.0.0"),
+    (socket.AF_INET6, "::1"),
+    (socket.AF_INET6, "::"),
+]
+
+
+@pytest.mark.parametrize("has_query", [True, False])
+@pytest.mark.parametrize(("family", "address"), ADDRESSES)
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_socket_that_listens_is_found(
+    transport: Transport, family: int, address: str, has_query: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_query:
+        # As on systems that cannot be asked for single sockets.
+        monkeypatch.delattr(socket, "AF_NETLINK")
+    kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
+    with socket.socket(family, kind) as server:
+        server.bind((address, 0))
+        port = server.getsockname()[1]
+        if transport == "tcp":
+            assert is_in_use(transport, port) is False
+            server.listen()
+        assert is_in_use(transport, port) is True
+    assert is_in_use(transport, port) is False
+
+
+@pytest.mark.parametrize("has_query", [True, False])
+def test_a_connection_does_not_listen(has_query: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_query:
+        monkeypatch.delattr(socket, "AF_NETLINK")
+    with ExitStack() as held, socket.create_server(("127.0.0.1", 0)) as server:
+        client = held.enter_context(socket.create_connection(server.getsockname()))
+        held.enter_context(server.accept()[0])
+        assert is_in_use("tcp", client.getsockname()[1]) is False
+        assert is_in_use("tcp", server.getsockname()[1]) is True
+
+
+def test_a_system_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_file(*_: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.delattr(socket, "AF_NETLINK")
+    monkeypatch.setattr("builtins.open", no_file)
+    assert is_in_use("tcp", free_port("tcp")) is None

@@ -39,7 +39,8 @@ from link_wrappers import (
 from strength import a_few, every, times
 
 from kiebitz.proxy.capture.files import open_capture
-from kiebitz.proxy.capture.link_layers import LINK_TYPES, link_type_names
+from kiebitz.proxy.capture.layers import layer_names
+from kiebitz.proxy.capture.link_layers import LINK_TYPES
 from kiebitz.proxy.capture.packets import Datagram, PacketDecoder, Segment, endpoints
 from kiebitz.services.importing.packets import import_capture
 from kiebitz.storage.database.schema import MEMORY
@@ -328,7 +329,7 @@ def test_fragments_of_a_tunnel_are_put_together() -> None:
 
 
 def test_each_link_type_that_is_read_has_a_name_and_a_test() -> None:
-    assert set(LINK_TYPES) <= {*link_type_names(), 12, 14}
+    assert set(LINK_TYPES) <= {*layer_names("link types"), 12, 14}
     untested = set(LINK_TYPES) - {linktype for linktype, _ in FRAMES.values()}
     # Raw IP and its other numbers are in test_packets.py; these are the same reader as one that is tested.
     assert untested <= {8, 12, 14, 101, 206, 228, 229, 240, 281, 282, 285}

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import itertools
+import random
 import socket
 import struct
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
+from cleanup import close_after_test
+from command import kiebitz
+from followed_streams import CAPTURES
+from packet_reordering import Packets, duplicate_packets, write_packets
+from strength import a_few
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Item
+from kiebitz.proxy.capture.duplicate_packets import (
+    DUPLICATE_NS,
+    FREQUENT_DUPLICATE_NS,
+    MAX_REMEMBERED,
+    UNIDENTIFIED_DUPLICATE_NS,
+    DuplicateDetector,
+)
+from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.flows.server_detection import DirectionDetector
 from kiebitz.proxy.flows.udp import UdpFlows
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import MEMORY
 
 SECOND = 1_000_000_000
 
@@ -205,3 +225,178 @@ def test_hostile_times_do_no_harm() -> None:
     times = [0, 1 << 33, 5, 1 << 33, 0, 700, 1]
     items = conversation([(second, A, S, b"x") for second in times])
     assert sum(isinstance(item, Chunk) for item in items) == len(times)
+
+
+GAMES = ("maexchen-head-port4711.pcap", "maexchen-old-20111003.pcap")
+TWICE = "captured-twice"
+
+
+def packets_of(name: str) -> Packets:
+    with open_capture(str(CAPTURES / name)) as capture:
+        return list(capture)
+
+
+def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], list[Any], int]:
+    path = folder / "captured.pcap"
+    write_packets(path, packets)
+    recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
+    connection = close_after_test(recording.recorder.connection)
+    diagnostics = connection.execute(
+        "SELECT code, severity, blame, stream_id, offset FROM diagnostics"
+    ).fetchall()
+    copies = [diagnostic for diagnostic in diagnostics if diagnostic[0] == TWICE]
+    assert {(severity, blame) for _, severity, blame, *_ in copies} <= {("note", "network")}
+    assert len({stream for *_, stream, _ in copies}) == len(copies)
+    return (
+        connection.execute("SELECT stream_id, direction, name, fields, offset FROM messages").fetchall(),
+        connection.execute("SELECT kind, actor, data, changes FROM events").fetchall(),
+        sorted(diagnostic for diagnostic in diagnostics if diagnostic[0] != TWICE),
+        len(copies),
+    )
+
+
+def as_it_is(packet: bytes) -> bytes:
+    return packet
+
+
+def other_link_header(packet: bytes) -> bytes:
+    return b"\x02" * 12 + b"\x81\x00\x00\x05" + packet[12:22] + bytes([packet[22] - 1]) + packet[23:]
+
+
+def without_identification(packets: Packets) -> Packets:
+    return [
+        (ts_ns, linktype, data[:18] + b"\0\0" + data[20:], wirelen)
+        for ts_ns, linktype, data, wirelen in packets
+    ]
+
+
+def with_copies(
+    packets: Packets, share: float, change: Callable[[bytes], bytes], later_ns: int = 200_000
+) -> Packets:
+    """Return a share of the packets a second time, a moment later, as `change` has it."""
+    chance = random.Random(5)
+    copies: list[RawPacket] = []
+    for ts_ns, linktype, data, _ in packets:
+        if chance.random() < share:
+            again = change(data)
+            copies.append((ts_ns + later_ns, linktype, again, len(again)))
+    return sorted(packets + copies, key=lambda packet: packet[0])
+
+
+def accused(diagnostics: list[Any]) -> Counter[tuple[str, str, str]]:
+    return Counter((code, severity, blame) for code, severity, blame, *_ in diagnostics)
+
+
+@pytest.mark.full(but=1)
+@pytest.mark.parametrize("share", a_few([0.05, 1], [0.05]))
+@pytest.mark.parametrize("change", [as_it_is, other_link_header])
+@pytest.mark.parametrize(
+    "prepare", [list, without_identification], ids=["identified", "without identification"]
+)
+@pytest.mark.parametrize("name", a_few(GAMES, GAMES[:1]))
+def test_the_same_game(
+    name: str,
+    prepare: Callable[[Packets], Packets],
+    change: Callable[[bytes], bytes],
+    share: float,
+    tmp_path: Path,
+) -> None:
+    packets = packets_of(name)
+    before = found(packets, tmp_path)
+    after = found(with_copies(prepare(packets), share, change), tmp_path)
+    assert before[3] == 0
+    assert after[3] > 0
+    if prepare is without_identification:
+        # What was really sent twice at once counts once there, and makes nothing of its own.
+        assert after[1] == before[1]
+        assert not accused(after[2]) - accused(before[2])
+    else:
+        assert after[:3] == before[:3]
+
+
+@pytest.mark.full
+def test_copies_that_other_packets_overtake(tmp_path: Path) -> None:
+    packets = packets_of(GAMES[0])
+    for seed in range(3):
+        after = found(duplicate_packets(packets, random.Random(seed), 0.3), tmp_path)
+        assert after[:3] == found(packets, tmp_path)[:3]
+
+
+def test_real_duplicates_are_judged(tmp_path: Path) -> None:
+    def sent_again(packet: bytes) -> bytes:
+        number = (int.from_bytes(packet[18:20], "big") + 1) % 65_536 or 1
+        return packet[:18] + number.to_bytes(2, "big") + packet[20:]
+
+    before, after = (
+        found(packets, tmp_path)
+        for packets in (packets_of(GAMES[0]), with_copies(packets_of(GAMES[0]), 0.05, sent_again))
+    )
+    assert after[3] == 0
+    assert len(after[0]) > len(before[0])
+    assert ("used-token", "client") in {(code, blame) for code, _, blame, *_ in after[2]}
+
+
+@pytest.mark.parametrize(
+    ("identification", "later_ns", "payload", "is_repeated"),
+    [
+        (7, 0, b"a", True),
+        (7, DUPLICATE_NS - 1, b"a", True),
+        (7, DUPLICATE_NS, b"a", False),
+        (7, -1_000_000, b"a", True),
+        (7, 0, b"b", False),
+        (8, 0, b"a", False),
+    ],
+)
+def test_equal_elements(identification: int, later_ns: int, payload: bytes, is_repeated: bool) -> None:
+    repeats = DuplicateDetector()
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 7), 10**12)
+    assert repeats.is_duplicate((b"flow", payload, 0, identification), 10**12 + later_ns) == is_repeated
+    assert not repeats.is_duplicate((b"other flow", b"a", 0, 7), 10**12)
+
+
+def test_without_identification_immediate_copies_are_the_same() -> None:
+    repeats = DuplicateDetector()
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 0), 0)
+    assert repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS - 1)
+    # It counts from the first, or a repeated message would be recorded only once.
+    assert not repeats.is_duplicate((b"flow", b"a", 0, 0), DUPLICATE_NS)
+
+
+@pytest.mark.parametrize(
+    ("told", "limit_ns"),
+    [
+        # Times of each: without another message in between, with one, and repeated.
+        ([(b"a", 0)], DUPLICATE_NS),
+        ([(b"a", 0), (b"b", 1)], UNIDENTIFIED_DUPLICATE_NS),
+        ([(b"a", -DUPLICATE_NS), (b"a", 0), (b"b", 1)], FREQUENT_DUPLICATE_NS),
+    ],
+)
+def test_without_identification_news_may_be_the_same_words(
+    told: list[tuple[bytes, int]], limit_ns: int
+) -> None:
+    for later_ns, is_repeated in ((limit_ns - 1, True), (limit_ns, False)):
+        repeats = DuplicateDetector()
+        for payload, ts_ns in told:
+            assert not repeats.is_duplicate((b"flow", payload, 0, 0), ts_ns)
+        assert repeats.is_duplicate((b"flow", b"a", 0, 0), later_ns) == is_repeated
+
+
+def test_remembered_state_is_bounded() -> None:
+    repeats = DuplicateDetector()
+    for number in range(3 * MAX_REMEMBERED):
+        for ts_ns in (0, DUPLICATE_NS):
+            repeats.is_duplicate((b"flow %d" % number, b"", 0, number % 2), ts_ns)
+        assert len(repeats._first_ns) <= MAX_REMEMBERED
+        assert len(repeats._latest) <= MAX_REMEMBERED
+        assert len(repeats._frequent) <= MAX_REMEMBERED
+
+
+def test_the_note_lasts(tmp_path: Path) -> None:
+    """`check` shows it without failing, and `redissect` keeps it with its severity."""
+    write_packets(tmp_path / "twice.pcap", with_copies(packets_of("maexchen-head-tiny.pcap"), 1, as_it_is))
+    database = str(tmp_path / "game.db")
+    kiebitz("import", str(tmp_path / "twice.pcap"), "-w", database)
+    before = kiebitz("check", database)
+    assert "a datagram was captured twice: it counts once" in before.out
+    kiebitz("redissect", database)
+    assert kiebitz("check", database).out == before.out

@@ -1,22 +1,26 @@
-"""The views of a database say what the listings say, in one place and in words."""
+"""The views of a database say what the listings say, in one place and in words.
+
+The SQL that makes a database is that of the tables and views as `make_schema.py` defines them.
+"""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import CAPTURES, ROOT, kiebitz
+from command import CAPTURES, ROOT, TINY, kiebitz
 from imported_databases import database_of
-from make_schema import VIEWS
+from make_schema import VIEWS, schema_sql
 from strength import GAMES, a_few
 
 from kiebitz.dissectors.escaping import printable
-from kiebitz.storage.database.schema import TABLES
+from kiebitz.storage.database.schema import MEMORY, SCHEMA, SCHEMA_VERSION, TABLES, create_tables
 
 DATABASE = (ROOT / "docs" / "database.md").read_text()
 
@@ -110,3 +114,118 @@ def test_each_reference_is_declared_and_holds() -> None:
             named = {c for c in columns if c.endswith("_id") and c != "chunk_id"}
             assert {*references} - {"id"} == named
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+def test_the_schema_file_is_up_to_date() -> None:
+    assert Path(SCHEMA).read_text() == schema_sql(), "python tests/support/make_schema.py makes it anew"
+
+
+def test_a_new_database_has_them_all() -> None:
+    with closing(sqlite3.connect(MEMORY)) as connection:
+        create_tables(connection)
+        names = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        }
+    assert names == TABLES.keys()
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [
+        *((early, f"written before the first release (format {early})") for early in (1, 2)),
+        (SCHEMA_VERSION + 1, f"written by a newer Kiebitz (format {SCHEMA_VERSION + 1})"),
+        (0, "a database, but not a session database of Kiebitz"),
+    ],
+)
+def test_another_format_is_refused_in_a_sentence(version: int, error: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    assert kiebitz("import", TINY, "-w", str(path)).status == 0
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    for command in (["events"], ["redissect"], ["import", TINY, "-w"]):
+        done = kiebitz(*command, str(path))
+        assert (done.status, done.err.count("\n")) == (1, 1)
+        assert error in done.err
+    assert path.read_bytes() == before
+
+
+def test_a_database_that_lacks_a_table_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "less.db"
+    assert kiebitz("import", TINY, "-w", str(path)).status == 0
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE alterations")
+    done = kiebitz("events", str(path))
+    assert (done.status, "not a session database" in done.err) == (1, True)
+
+
+LARGE = ("chunks", "messages", "diagnostics", "games", "events", "snapshots")
+"""The tables that grow with a session."""
+
+QUICK = [
+    ("state", "--at", "5s"),
+    ("state", "--at", "end"),
+    ("state", "--game", "2"),
+    ("events", "-Y", "game == 2"),
+    ("messages", "-Y", 'msg == "ROLL"'),
+    ("messages", "-Y", 'msg in {"ROLL", "SEE"} && time < 5'),
+    ("messages", "-Y", 'msg == "ROLL" && player == "alice"'),
+    ("messages", "-Y", "event == 3"),
+    ("games",),
+]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plans") / "two.db"
+    for name in ("maexchen-head-port4711.pcap", "schafkopf-1.3-badcard.pcap"):
+        assert kiebitz("import", str(CAPTURES / name), "-w", str(path)).status == 0
+    return path
+
+
+@contextmanager
+def statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    asked: list[str] = []
+    connect = sqlite3.connect
+
+    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        connection.set_trace_callback(asked.append)
+        return connection
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", traced)
+        yield asked
+
+
+@pytest.mark.parametrize("question", QUICK, ids=" ".join)
+def test_no_large_table_is_read_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch, database: Path, question: tuple[str, ...]
+) -> None:
+    command, *options = question
+    with statements(monkeypatch) as asked:
+        done = kiebitz(command, f"{database}:1", *options)
+    assert done.status == 0, done.err
+    # Of the small tables some are read as a whole, to see whether they are sound.
+    selects = [
+        statement
+        for statement in asked
+        if statement.lstrip().startswith("SELECT") and any(table in statement for table in LARGE)
+    ]
+    assert selects
+    with closing(sqlite3.connect(database)) as connection:
+        for statement in selects:
+            aliases = [alias for table in LARGE for alias in (table, *aliases_of(statement, table))]
+            for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {statement}"):
+                # From the first row on is all of them, too.
+                is_whole = step.startswith("SCAN ") or step.endswith("INTEGER PRIMARY KEY (rowid>?)")
+                assert not (is_whole and step.split()[1] in aliases), f"{statement}\n{step}"
+
+
+def aliases_of(statement: str, table: str) -> list[str]:
+    words = statement.replace(",", " ").replace("(", " ").replace(")", " ").split()
+    found = []
+    for place, word in enumerate(words[:-1]):
+        if word == table and words[place - 1] in ("FROM", "JOIN"):
+            found.append(words[place + 2] if words[place + 1] == "AS" else words[place + 1])
+    return found
