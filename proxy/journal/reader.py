@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
@@ -55,6 +54,7 @@ from kiebitz.proxy.journal.writer import (
     is_journal_file,
     segment_name,
 )
+from kiebitz.proxy.system.safe_files import open_file, open_folder, replace_file
 
 _READ_BYTES = 1 << 20
 
@@ -278,7 +278,7 @@ class JournalReader:
         succeeded = self._has_segment(self._number + 1)
         if self._fd < 0:
             try:
-                self._fd = self._open_file(segment_name(self._number))
+                self._fd = open_file(segment_name(self._number), self._folder)
             except FileNotFoundError:
                 return False
             except OSError as error:
@@ -313,10 +313,7 @@ class JournalReader:
     def _open_folder(self, identity: tuple[int, int] | None) -> int:
         """Open the folder itself: not the target of a link, nor a replacement."""
         try:
-            folder = os.open(
-                self._directory,
-                os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-            )
+            folder = open_folder(self._directory)
         except OSError as error:
             raise JournalError(f"The journal is lost: {self._directory}: {error.strerror}.") from error
         there = os.fstat(folder)
@@ -324,16 +321,6 @@ class JournalReader:
             os.close(folder)
             raise JournalError(f"The journal is lost: {self._directory} was replaced by another folder.")
         return folder
-
-    def _open_file(self, name: str) -> int:
-        """Open a file of the folder for reading. Raises OSError, also if it is not a regular file."""
-        descriptor = os.open(
-            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder
-        )
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        return descriptor
 
     def _has_segment(self, number: int) -> bool:
         try:
@@ -344,7 +331,7 @@ class JournalReader:
 
     def _read_start(self) -> _Start:
         try:
-            with open(self._open_file(START), "rb") as file:
+            with open(open_file(START, self._folder), "rb") as file:
                 text = file.read(_MAX_START_BYTES + 1)
             if len(text) > _MAX_START_BYTES:
                 raise OSError(errno.EFBIG, "it is too long")
@@ -361,16 +348,7 @@ class JournalReader:
 
     def _write_start(self) -> None:
         """Save the reader's state atomically. Raises OSError."""
-        # A reader that died may have left an incomplete file.
-        descriptor = os.open(
-            NEW_START,
-            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
-            0o600,
-            dir_fd=self._folder,
-        )
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(self._start))
-        os.replace(NEW_START, START, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        replace_file(START, msgspec.json.encode(self._start), self._folder, NEW_START)
 
 
 def _decode_rare(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kiebitz.proxy.relay.endpoints import Notice, RelayError
+from kiebitz.proxy.system.safe_files import create_file
 
 _PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
 """The files in mitmproxy's folder that contain a private key."""
@@ -119,7 +120,7 @@ def _write_wireguard_keys(path: Path, generate: Callable[[], str]) -> None:
     """Write the keys of a WireGuard server and its peer in mitmproxy's format. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = json.dumps({"server_key": generate(), "client_key": generate()}, indent=4)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = create_file(path)
     try:
         with open(descriptor, "w") as file:
             file.write(text)

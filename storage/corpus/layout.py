@@ -24,7 +24,8 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.registry import ProtocolFile
-from kiebitz.storage.database.path_checks import foreign_reason, open_file, open_folder
+from kiebitz.proxy.system.safe_files import create_file, open_file, open_folder
+from kiebitz.storage.database.path_checks import foreign_reason
 from kiebitz.storage.database.protocol_files import MAX_FILES
 from kiebitz.storage.database.schema import TABLES
 
@@ -155,8 +156,12 @@ class Corpus:
             for file in files:
                 with suppress(FileExistsError), self.folder() as descriptor:
                     os.mkdir(_PROTOCOLS, _MODE, dir_fd=descriptor)
-                with self.folder(_PROTOCOLS) as descriptor:
-                    _replace(f"{file.protocol}.toml", file.text.encode(), descriptor)
+                name = f"{file.protocol}.toml"
+                with (
+                    self.folder(_PROTOCOLS) as descriptor,
+                    _new_file(file.text.encode(), descriptor) as new,
+                ):
+                    os.rename(new, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
         except OSError as error:
             raise CorpusError(sentence(self.path, error)) from error
 
@@ -279,32 +284,27 @@ def _check_name(path: str) -> None:
         raise CorpusError(f"{path}: this folder's path is not UTF-8: use another one") from None
 
 
-def _replace(name: str, data: bytes, folder: int) -> None:
-    """Write a file in a folder at once. Raises OSError."""
-    new = f".{uuid.uuid4().hex}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+@contextmanager
+def _new_file(data: bytes, folder: int) -> Iterator[str]:
+    """Write a file in a folder, and yield its name; if it still has that name afterwards, it is removed.
+
+    Raises OSError.
+    """
+    name = f".{uuid.uuid4().hex}"
     try:
-        with open(os.open(new, flags, 0o644, dir_fd=folder), "wb") as file:
+        with open(create_file(name, folder, 0o644), "wb") as file:
             file.write(data)
-        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
+        yield name
+    finally:
         with suppress(FileNotFoundError):
-            os.unlink(new, dir_fd=folder)
-        raise
+            os.unlink(name, dir_fd=folder)
 
 
 def _put_mark(folder: int) -> None:
     """Write the mark of a corpus, unless another process has just done so. Raises OSError."""
-    name = f".{uuid.uuid4().hex}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with open(os.open(name, flags, 0o644, dir_fd=folder), "wb") as file:
-            file.write(msgspec.json.encode(_Mark(FORMAT, uuid.uuid4().hex)))
-        with suppress(FileExistsError):
-            os.link(name, _MARK, src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=folder)
+    mark = msgspec.json.encode(_Mark(FORMAT, uuid.uuid4().hex))
+    with _new_file(mark, folder) as name, suppress(FileExistsError):
+        os.link(name, _MARK, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def open_corpus(path: str) -> Corpus:

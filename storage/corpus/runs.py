@@ -19,8 +19,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
+from kiebitz.proxy.system.safe_files import create_file, open_file, open_folder
 from kiebitz.storage.corpus.layout import RUNS, STAGING, Corpus, CorpusError, sentence
-from kiebitz.storage.database.path_checks import foreign_reason, open_file, open_folder
+from kiebitz.storage.database.path_checks import foreign_reason
 
 _LOG_SUFFIX = ".jsonl"
 
@@ -59,12 +60,9 @@ class Run:
         self._corpus = corpus
 
     def __enter__(self) -> Self:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             with self._corpus.folder(RUNS) as runs, self._corpus.folder(STAGING) as staging:
-                self._file: IO[bytes] = open(
-                    os.open(self.name + _LOG_SUFFIX, flags, 0o644, dir_fd=runs), "wb"
-                )
+                self._file: IO[bytes] = open(create_file(self.name + _LOG_SUFFIX, runs, 0o644), "wb")
                 fcntl.flock(self._file, fcntl.LOCK_EX)
                 os.mkdir(self.name, 0o755, dir_fd=staging)
         except OSError as error:

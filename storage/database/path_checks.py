@@ -7,13 +7,13 @@ writable by everyone.
 
 from __future__ import annotations
 
-import errno
 import os
 import shlex
 import stat
 import struct
 from collections.abc import Iterator
 
+from kiebitz.proxy.system.safe_files import create_file, open_file
 from kiebitz.proxy.system.sudo import give_to_invoking_user, is_own_user
 from kiebitz.storage.database.schema import StorageError
 
@@ -37,26 +37,6 @@ _MAX_NAME_BYTES = 4096
 
 _MAX_PAGE_BYTES = 1 << 16
 """Maximum size of a page in bytes: the page with SQLite's locks is in no journal."""
-
-_SAFE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags that neither follow a link nor wait for a pipe."""
-
-
-def open_folder(path: str, within: int | None = None) -> int:
-    """Open a folder that is not a link, below the folder `within` if given. Raises OSError."""
-    return os.open(path, _SAFE_FLAGS | os.O_DIRECTORY, dir_fd=within)
-
-
-def open_file(path: str, within: int | None = None) -> int:
-    """Open a regular file for reading that is not a link, below the folder `within` if given.
-
-    Raises OSError.
-    """
-    descriptor = os.open(path, _SAFE_FLAGS, dir_fd=within)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "this is not a regular file")
-    return descriptor
 
 
 def foreign_reason(found: os.stat_result) -> str | None:
@@ -120,7 +100,7 @@ def check_to_write(path: str) -> bool:
 
 def make(path: str) -> None:
     """Create an empty file that only its owner may read and write. Raises OSError, also if it exists."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = create_file(path)
     try:
         give_to_invoking_user(descriptor)
     finally:
@@ -207,8 +187,7 @@ def _read_journal(path: str, size: int) -> tuple[str | None, bool]:
     change the database. A journal can restore only what is in it or in the database, which has `size` bytes.
     Raises OSError.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
+    with open(open_file(path), "rb") as file:
         head = file.read(_JOURNAL_SIZES.size)
         journal_size = file.seek(0, os.SEEK_END)
         if journal_size >= _SUPER_JOURNAL_NAME.size:

@@ -43,6 +43,7 @@ import msgspec
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.system.clock import now_ns
+from kiebitz.proxy.system.safe_files import open_folder
 from kiebitz.services.supervision.journal_folder import CONTROL_SOCKET
 
 VERSION = 1
@@ -343,7 +344,7 @@ def _encode(message: HeldMessage) -> bytes:
 def _bind(folder: Path) -> socket.socket:
     """Return a socket bound in a folder, whatever the length of its path. Raises ControlError."""
     place = f"{folder}/{CONTROL_SOCKET}"
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = open_folder(folder)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.bind(socket_address(folder, descriptor))

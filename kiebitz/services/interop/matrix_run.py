@@ -15,12 +15,12 @@ from typing import NamedTuple
 import msgspec
 
 from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.proxy.system.safe_files import open_file
 from kiebitz.services.interop.cell_run import CellRecord, CellRun, StoppedError
 from kiebitz.services.interop.judging import judged
 from kiebitz.services.interop.plan import Plan, Program
 from kiebitz.services.interop.results import Attempt, Cell, Results, new_file, own_folder, stem_of, with_paths
 from kiebitz.services.recording.relay_process import RelayProcessError
-from kiebitz.storage.database.path_checks import open_file
 from kiebitz.storage.database.schema import StorageError
 
 RESULTS = "results.json"

@@ -17,6 +17,8 @@ from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 
+from kiebitz.proxy.system.safe_files import open_file, open_folder, replace_file
+
 _INFIX = "-spool-"
 """Part of a folder's name after that of its database."""
 
@@ -39,9 +41,6 @@ _ATTEMPTS = 10
 
 _TIDY_TIMEOUT_S = 1.0
 """Longest time (seconds) for a starting relay to remove others' leftovers; the next one continues."""
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""Flags to open folders only, without following links or blocking."""
 
 
 class JournalFolder:
@@ -78,7 +77,7 @@ class JournalFolder:
         Raises OSError: PermissionError if the folder is not private to this user, BlockingIOError if a
         process holds it, FileNotFoundError if it contains neither a note nor a record.
         """
-        descriptor = os.open(path, _FOLDER)
+        descriptor = open_folder(path)
         try:
             if not _is_ours_alone(os.fstat(descriptor)):
                 raise PermissionError(errno.EPERM, "it is not yours alone")
@@ -129,7 +128,7 @@ def hold(folder: Path) -> int:
 
     Raises OSError; FileNotFoundError also if another program is about to remove it.
     """
-    descriptor = os.open(folder, _FOLDER)
+    descriptor = open_folder(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(descriptor), os.lstat(folder)):
@@ -145,22 +144,16 @@ def hold(folder: Path) -> int:
 
 def write_note(folder: int, note: bytes) -> None:
     """Replace the note in an open folder atomically. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with open(os.open(_NEW_NOTE, flags, 0o600, dir_fd=folder), "wb") as file:
-        file.write(note)
-    os.replace(_NEW_NOTE, _NOTE, src_dir_fd=folder, dst_dir_fd=folder)
+    replace_file(_NOTE, note, folder, _NEW_NOTE)
 
 
 def read_note(folder: int) -> bytes | None:
     """Return the note in an open folder, None if there is none. Raises OSError."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(_NOTE, flags, dir_fd=folder)
+        descriptor = open_file(_NOTE, folder)
     except FileNotFoundError:
         return None
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "its note is not a file")
         return file.read(_MAX_NOTE_BYTES)
 
 
@@ -206,7 +199,7 @@ def _folders(parent: Path, pattern: str) -> Generator[tuple[Path, int], None, No
             if not begins_well(entry.name):
                 continue
             try:
-                descriptor = os.open(entry.path, _FOLDER)
+                descriptor = open_folder(entry.path)
             except OSError:
                 continue
             try:
@@ -240,7 +233,7 @@ def _has_records(spool: int) -> bool:
     from kiebitz.proxy.journal.writer import HEAD, is_segment
 
     try:
-        journal = os.open(_JOURNAL, _FOLDER, dir_fd=spool)
+        journal = open_folder(_JOURNAL, spool)
     except FileNotFoundError:
         return False
     try:
@@ -275,7 +268,7 @@ def _remove_notes(spool: int) -> None:
 
 def _remove_journal(spool: int, end: float | None) -> None:
     try:
-        journal = os.open(_JOURNAL, _FOLDER, dir_fd=spool)
+        journal = open_folder(_JOURNAL, spool)
     except FileNotFoundError:
         return
     try:
