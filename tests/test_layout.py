@@ -195,6 +195,24 @@ def test_sizes_of_core_and_extensions_are_those_of_the_architecture() -> None:
     assert {name for name, size in told.items() if abs(size - lines[name]) > max(300, 0.1 * size)} == set()
 
 
+def test_the_site_has_all_modules_that_its_page_imports() -> None:
+    from kiebitz.cli.web.static_site import LEFT_OUT
+
+    waiting, known = ["kiebitz.cli.web.local_sessions"], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in known:
+            known.add(name)
+            body = ast.parse(MODULES[name].read_text()).body
+            # What a function imports is imported when it is called, if ever.
+            for statement in body:
+                if isinstance(statement, ast.Import | ast.ImportFrom):
+                    waiting += _imported(statement)
+    left_out = tuple(f"kiebitz.{folder.removeprefix('kiebitz/').replace('/', '.')}." for folder in LEFT_OUT)
+    assert len(known) > 50
+    assert [name for name in known if f"{name}.".startswith(left_out)] == []
+
+
 @pytest.mark.parametrize("room", LAYERS)
 def test_few_modules_lie_flat(room: str) -> None:
     flat = [path for path in (ROOT / room).glob("*.py") if path.name != "__init__.py"]

@@ -12,7 +12,8 @@ import click
 from kiebitz.cli.completion.session import complete_message
 from kiebitz.cli.configuration.file import named
 from kiebitz.cli.differences.altered import count_in_words, deed_in_words
-from kiebitz.cli.listings import DIAGNOSTICS, SUMMED_DIAGNOSTICS, each_session, list_sessions
+from kiebitz.cli.listings import DIAGNOSTICS, SUMMED_DIAGNOSTICS
+from kiebitz.cli.multi_session import each_session, list_sessions
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import MessageNumber, message_numbered
 from kiebitz.cli.options.protocol_files import protocol_option

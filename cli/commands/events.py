@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.listings import EVENTS, list_sessions, these
+from kiebitz.cli.listings import EVENTS
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import player_option
 from kiebitz.cli.options.protocol_files import protocol_option

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kiebitz.cli.listings import GAMES, list_sessions, these
+from kiebitz.cli.listings import GAMES
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.terminal.table import Form, output_options

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.differences.altered import show_alterations
-from kiebitz.cli.listings import MESSAGES, list_sessions, these
+from kiebitz.cli.listings import MESSAGES
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session, sessions_argument

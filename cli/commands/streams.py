@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from kiebitz.cli.listings import STREAMS, list_sessions, these
+from kiebitz.cli.listings import STREAMS
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.terminal.table import Form, output_options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kiebitz.cli.configuration.file import named
-from kiebitz.cli.listings import list_sessions, these
+from kiebitz.cli.multi_session import list_sessions, these
 from kiebitz.cli.terminal.table import BATCH, Column, Form, moment, number
 from kiebitz.dissectors.escaping import field_words, value_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, shortened

@@ -72,7 +72,7 @@ _MAX_PART = 50_000_000
 _LIBRARIES = ("click", "lark", "rich")
 """Distributions in pure Python that Kiebitz imports in the browser."""
 
-_LEFT_OUT = (
+LEFT_OUT = (
     "cli/commands",
     "cli/interop",
     "cli/mitm",
@@ -205,7 +205,7 @@ def _archive() -> bytes:
 
 
 def _modules() -> Iterator[tuple[str, bytes]]:
-    left_out = tuple(f"kiebitz/{folder.removeprefix('kiebitz/')}/" for folder in _LEFT_OUT)
+    left_out = tuple(f"kiebitz/{folder.removeprefix('kiebitz/')}/" for folder in LEFT_OUT)
     for name, file in sorted(_walk(files("kiebitz"), "kiebitz/")):
         if not name.startswith(left_out):
             yield name, file.read_bytes()
