@@ -29,7 +29,8 @@ export function dataTable(title, columns, rows) {
       };
       const order = place === by ? (way > 0 ? "ascending" : "descending") : null;
       const button = element("button", { type: "button", onclick: turn }, columns[place] || "name");
-      return element("th", { scope: "col", "aria-sort": order }, button);
+      const kind = rows.some((row) => typeof row[place] === "number") ? "is-number" : null;
+      return element("th", { scope: "col", class: kind, "aria-sort": order }, button);
     });
     const lines = sorted.map((row) => element("tr", {}, ...shown.map((place) => cell(row[place]))));
     table.replaceChildren(
