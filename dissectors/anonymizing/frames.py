@@ -7,7 +7,7 @@ bytes, decoded or not, that is neither the protocol's own nor a pseudonym.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,8 @@ import msgspec
 from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.fields import PartsText
+from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
 
 _CHARSETS = ("utf-8", "cp1252", "iso-8859-2")
@@ -46,12 +48,20 @@ def anonymized(frame: bytes, direction: Direction, dissector: Dissector, pseudon
     start = carrier.content_start(frame) if carrier is not None else 0
     if row is not None:
         fields = row.anonymized(decoded.fields, pseudonyms.text, pseudonyms.rename)
-        known = known | words_as_bytes(_texts(fields))
+        known = known | words_as_bytes((*_texts(fields), *_joined(row, fields)))
         written = _rewritten(frame, direction, dissector, decoded.fields, fields)
     elif b"\0" in frame:
         # As in UTF-16: words cannot be recognised in single letters.
         return frame[:start] + _MARKS.sub(lambda found: found[1] or b"x", frame[start:])
     return written[:start] + masked(written[start:], known, pseudonyms)
+
+
+def _joined(row: MessageType, fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of values with parts, between which there may be nothing."""
+    for field in row.fields:
+        if isinstance(field.type, PartsText) and field.name in fields:
+            with suppress(*UNWRITABLE):
+                yield field.type.encode(fields[field.name])
 
 
 def _rewritten(

@@ -335,6 +335,10 @@ class ListText(PartsText):
         if is_spread:
             self.width = least * self._size + bool(until), None if most is None else most * self._size
 
+    def all_words(self) -> Iterator[str]:
+        yield from ((self.until,) if self.until else ())
+        yield from super().all_words()
+
     def _ranges(self, texts: Sequence[str]) -> Iterator[tuple[int, int]]:
         """Yield the ranges of tokens of the items."""
         at, end = 0, len(texts) - bool(self.until)

@@ -34,6 +34,9 @@ class FixedText(FieldType):
     def encode(self, value: Any) -> str:
         return f"{self.before}{self.kind.encode(value)}{self.after}"
 
+    def all_words(self) -> Iterator[str]:
+        yield from (self.before, self.after, *super().all_words())
+
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
         return change(self.kind, value)
 
@@ -61,6 +64,9 @@ class FixedWords(PartsText):
         count = len(before) + 1 + len(after)
         self.width = count, count
         self.title = tokenizer.separator.join([*before, kind.title, *after])
+
+    def all_words(self) -> Iterator[str]:
+        yield from (*self._before, *self._after, *super().all_words())
 
     def part_at(self, number: int) -> tuple[Path, FieldType] | None:
         return (), self.kind if number == len(self._before) else Text()

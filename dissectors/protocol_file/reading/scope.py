@@ -32,6 +32,7 @@ from kiebitz.dissectors.protocol_file.specification import (
 from kiebitz.dissectors.protocol_file.templates import compile_template
 from kiebitz.dissectors.protocol_file.values import COUNT
 
+_CELL = re.compile(r"\.(-?\d+),(-?\d+)$")
 _WORD = re.compile(r"\w")
 
 MAX_SENTENCE = 2_000
@@ -210,6 +211,10 @@ def check_put_path(source: Source, path: Path, text: str, names: Names) -> None:
     """Report what is wrong with a path of the state that is a key."""
     if state_path(text) is None:
         example = f"{text} is no path of the state, such as players.{{who}}.points"
+        if found := _CELL.search(text):
+            example = (
+                f"numbers with a comma stand in braces: {text[: found.start()]}.{{{found[1]}}},{{{found[2]}}}"
+            )
         source.wrong_key(path, _keyword_in(text) or example)
         return
     # The first name is the path itself; the others are in its braces.

@@ -21,6 +21,8 @@ from file_formats import (
 )
 from strength import a_few, times
 
+from kiebitz.dissectors.anonymizing.frames import anonymized
+from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.grammar.grammar import to_json
@@ -80,6 +82,18 @@ def test_values_are_read_as_the_message_counts_them(name: str) -> None:
                 changed = codec.patch(frame, decoded.row, fields, other)
                 again = codec.decode(changed, "s2c")
                 assert again.fields == other or not again.valid
+
+
+@pytest.mark.parametrize("name", READ_IN_ORDER)
+def test_an_anonymous_copy_keeps_what_is_no_name(name: str) -> None:
+    dissector = ordered(name)
+    pseudonyms = Pseudonyms([dissector])
+    for frame in READ_IN_ORDER[name][1]:
+        copy = anonymized(frame, "s2c", dissector, pseudonyms)
+        before, after = (dissector.codec.decode(each, "s2c") for each in (frame, copy))
+        assert (after.row, after.valid) == (before.row, True), copy
+        assert b"ann" not in copy
+        assert b"bob" not in copy
 
 
 @pytest.mark.parametrize("name", READ_IN_ORDER)

@@ -470,6 +470,12 @@ MISTAKES = {
         "players.{player}.point",
         "no event puts anything at players.{…}.point",
     ),
+    "key of a fixed cell": (
+        '[messages]\nA = "s: x=text"\n[events]\na = { on = "A", put = { "cells.0,2" = "x" } }\n',
+        "4:25",
+        '"cells.0,2"',
+        "numbers with a comma stand in braces: cells.{0},{2}",
+    ),
     "one port": ("port = 1\ntogether = true", "2:1", "together", "for a server with several ports"),
     "player of a port": (
         'port = [1, 2]\n[identity]\nports = ["white", "white"]',
