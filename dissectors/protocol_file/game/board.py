@@ -159,7 +159,9 @@ class Board:
         states = states_of(scene.state, latest)
         scope = Scope({}, None, states)
         names = self._names(scope)
-        turn = self._turn.evaluate(scope)
+        changes = [change for event in scene.events for change in event.changes]
+        is_over = any(path == [GAMES, latest] and value is None for path, value in changes)
+        turn = None if is_over else self._turn.evaluate(scope)
         grid = self._grid.grid(scope, names) if self._grid is not None else None
         seats = tuple(self._seats(names, turn, states, grid))
         dice = self._drawn_dice(scope)

@@ -118,6 +118,15 @@ def test_without_a_board_players_have_their_values() -> None:
     assert dissector_of(HEAD).presentation.scores(state) == {"alice": 3}
 
 
+def test_after_the_end_of_a_game_it_is_nobodys_turn() -> None:
+    state = {"players": {"alice": {}}, "games": {"7": {"turn": "alice", "round": 2}}}
+    for path, is_on in ((["games", "7", "round"], True), (["games", "7"], False)):
+        event = Event(1, 1, 7, 1, 0, "set", None, {"a": ""}, [(path, None)])
+        view = dissector_of(HEAD).presentation.view(Scene(state, [event], ("alice",)))
+        assert view is not None
+        assert (view.seats[0].state == "turn") == is_on
+
+
 def test_the_game_of_the_latest_event_is_shown() -> None:
     state = {"games": {"2": {"round": 2}, "3": {"round": 3}, "x": {}}}
     assert view_of(BOARD, state).title == ("round 3",)
