@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import Number, Text
+from kiebitz.dissectors.grammar.fields import Number, Text, Word
 from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.grammar.xml.tree import location_of as location_in
 from kiebitz.dissectors.protocol_file.packaged import packaged_codec, packaged_grammar
@@ -24,13 +24,13 @@ from kiebitz.dissectors.protocols.cgml.identifiers import (
     STATE_IDENTIFIERS,
     URL,
 )
-from kiebitz.dissectors.protocols.cgml.types import Card, Choice, Pattern, Range, Version
+from kiebitz.dissectors.protocols.cgml.types import Card, Pattern, Range, Version
 
 TYPES: dict[str, FieldType] = {
     "version": Version(),
     "id": Number(PLAYER),
     "name": Text(NAME),
-    "race": Choice("human", "bot", empty=True),
+    "race": Word(title="one of human, bot", values={"human": "human", "bot": "bot", "": None}),
     "amount": Number(),
     "count": Range(1, 100),
     "url": Pattern(
@@ -41,8 +41,8 @@ TYPES: dict[str, FieldType] = {
     "group": Number(GROUP),
     "cards": Card(hidden=True),
     "card": Card(hidden=False),
-    "game": Choice(*LADDER, title="a game of table 3-1: " + ", ".join(LADDER)),
-    "bid": Choice(*LADDER, "YES", "NO"),
+    "game": Word(*LADDER, title="a game of table 3-1: " + ", ".join(LADDER)),
+    "bid": Word(*LADDER, "YES", "NO"),
     "trumps": Pattern("[rgba](:[rgba])?", "r, g, b or a, and after a colon a second one if the game has it"),
     "level": Pattern("[0-9]{1,6}(:[0-9]{1,6})?", "a level, and after a colon that of the game against"),
     "number": Range(1, HAND),

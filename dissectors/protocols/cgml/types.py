@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch, Rename, Replace
-from kiebitz.dissectors.grammar.fields import Number, Text, is_version, unknown_word
-from kiebitz.dissectors.grammar.invalid_values import OF_WORDS, Wrong, other_case
+from kiebitz.dissectors.grammar.fields import Number, Text, Word, is_version
+from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.protocols.cgml.cards import PACK
 from kiebitz.dissectors.suggestions import with_suggestion
 
@@ -38,47 +38,19 @@ class Range(Number):
         return {"kind": "number", "whole": True, "digits": 15, "min": self.least, "max": self.most}
 
 
-class Choice(FieldType):
-    """One of a few words; None is the empty one, if that is allowed."""
-
-    wrong_texts = OF_WORDS
-
-    def __init__(self, *words: str, title: str | None = None, empty: bool = False) -> None:
-        self.words = words
-        self._known = frozenset(words)
-        self.empty = empty
-        self.title = title or "one of " + ", ".join(words)
-
-    def decode(self, text: str) -> str | None:
-        if text in self._known:
-            return text
-        if self.empty and not text:
-            return None
-        raise unknown_word(text, self.words, self.title)
-
-    def encode(self, value: Any) -> str:
-        return "" if value is None else str(value)
-
-    def wrong_values(self) -> Iterator[Wrong]:
-        yield from super().wrong_values()
-        if any(word != word.swapcase() for word in self.words):
-            yield other_case(self.encode)
-
-    def wire_type(self) -> Mapping[str, Any]:
-        values: dict[str, Any] = {word: ("s", word) for word in self.words}
-        return {"kind": "choice", "values": values | ({"": ("null",)} if self.empty else {})}
-
-
-class Card(Choice):
+class Card(Word):
     """A card's code, clause 5; None if it is hidden."""
 
     occurs_once = True
 
     def __init__(self, hidden: bool) -> None:
         title = "a card: R, B, G or A and 07, 08, 09, 10, 0J, 0Q, 0K or 0A"
-        super().__init__(*PACK, title=title + (", or none" if hidden else ""), empty=hidden)
+        values: dict[str, Any] = {card: card for card in PACK}
+        super().__init__(
+            title=title + (", or none" if hidden else ""), values=values | ({"": None} if hidden else {})
+        )
 
-    def decode(self, text: str) -> str | None:
+    def decode(self, text: str) -> Any:
         try:
             return super().decode(text)
         except Mismatch as error:

@@ -23,7 +23,7 @@ from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementList, Element
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.cgml.types import Card, Choice, Pattern, Range
+from kiebitz.dissectors.protocols.cgml.types import Card, Pattern, Range
 
 CASES = [*SOUND, *LOOSE, *BROKEN]
 
@@ -87,11 +87,10 @@ def values(kind: FieldType) -> st.SearchStrategy[Any]:
                 max_size=min(kind.most, 4),
                 unique_by=(lambda card: card) if unique else None,
             )
-        case Choice():
-            words: list[str | None] = [*kind.words]
-            return st.sampled_from([*words, None] if kind.empty and not isinstance(kind, Card) else words)
+        case Card():
+            return st.sampled_from([word for word in kind.words if word])
         case Word():
-            return st.sampled_from(kind.words)
+            return st.sampled_from([*kind.values.values()])
         case Range():
             return st.integers(kind.least, kind.most)
         case Number():
