@@ -412,7 +412,7 @@ def _in_document(segments: Sequence[Segment], root: str) -> Choice | None:
 
 def _binary(segments: Sequence[Segment]) -> Iterator[tuple[float, Framing, str]]:
     """Yield the fitting headers and sizes, and WebSocket in mid-stream, with their fits and evidence."""
-    few = _sample(segments[:: -(-len(segments) // _MAX_SEGMENTS)], _SAMPLE_OF_HEADERS)
+    few = _sample(segments[:: len(segments) // _MAX_SEGMENTS + 1], _SAMPLE_OF_HEADERS)
     found = [(fit, *each.rank, each) for each in lengths() if (fit := _header_fit(few, each.framing()))]
     size = 1 if is_text(segments) else _common_size(segments)
     if found:
