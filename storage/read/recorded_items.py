@@ -205,11 +205,15 @@ def _is_before(mark: StreamOpening | StreamClosing, line: RecordedLine, last: di
 
 
 def _lines(timeline: Timeline, roles: dict[int, StreamRole]) -> Iterator[RecordedLine]:
-    """Yield the messages in the order in which they were complete."""
+    """Yield the messages of streams of known protocol, in the order in which they were complete.
+
+    Streams whose protocol was guessed wrongly at first have messages, but no protocol.
+    """
     recorded = RecordedFrames(RecordedBytes(timeline.connection).between)
     rows = timeline.connection.execute(
         "SELECT m.id, m.stream_id, m.direction, m.ts_ns, m.name, m.offset, m.length, m.event_id"
-        " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id WHERE s.session_id = ? ORDER BY m.id",
+        " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
+        " WHERE s.session_id = ? AND s.protocol IS NOT NULL ORDER BY m.id",
         (timeline.session.id,),
     )
     for number, stream, direction, ts_ns, name, offset, length, event in rows:

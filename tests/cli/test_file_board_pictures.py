@@ -31,6 +31,7 @@ round = "a"
 "hands.{a}" = "a"
 "robots.{a}" = "a"
 "energy.{a}" = "a"
+"players.{a}.points" = "a"
 """
 PARTS = {
     "hand": 'hand = "hands.{player}"',

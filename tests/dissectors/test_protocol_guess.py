@@ -8,6 +8,7 @@ import pytest
 from cleanup import close_after_test
 from command import TINY, kiebitz
 from inspected_captures import CAPTURES, errors, inspected
+from session_factory import record
 from strength import few_captures, times
 
 from kiebitz.dissectors.dissector import recognise
@@ -188,3 +189,16 @@ def test_held_data_is_bounded() -> None:
     waited: list[Said] = [HELLO] * 62
     found = inspected(talk([*waited, JOINS, *other_program(1000)]))
     assert errors(found) == []
+
+
+def test_a_session_whose_guess_was_withdrawn_can_lead_nowhere(tmp_path: Path) -> None:
+    """Its streams have messages, but no protocol."""
+    database = record(tmp_path / "x.db", talk([JOINS, *other_program(ENOUGH_MESSAGES * 4)]))
+    assert kiebitz("messages", database, "--json").json
+    for arguments in (
+        ["probe", "server", "9", "-d", "maexchen", "--via-session", database],
+        ["replay", database, "--connect", "127.0.0.1:9"],
+    ):
+        done = kiebitz(*arguments)
+        assert done.status == 1
+        assert "was recognised in" in done.err

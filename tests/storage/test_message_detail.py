@@ -206,7 +206,7 @@ def test_a_message_that_is_too_long_is_read_to_64_kib(tmp_path: Path) -> None:
         assert told.left_out == len(text) - MAX_BYTES
         assert [piece.kind for piece in told.pieces] == ["markup", "name", "unread"]
         assert told.about is not None
-        assert told.about.notation is None
+        assert told.about.notation == '{"Chatnachricht senden":{"Nachricht":…}}'
 
 
 # Empty results.

