@@ -193,7 +193,7 @@ def test_held_data_is_bounded() -> None:
 
 def test_a_session_whose_guess_was_withdrawn_can_lead_nowhere(tmp_path: Path) -> None:
     """Its streams have messages, but no protocol."""
-    database = record(tmp_path / "x.db", talk([JOINS, *other_program(ENOUGH_MESSAGES * 4)]))
+    database = record(tmp_path / "x.db", [*talk([JOINS, *other_program(ENOUGH_MESSAGES * 4)])])
     assert kiebitz("messages", database, "--json").json
     for arguments in (
         ["probe", "server", "9", "-d", "maexchen", "--via-session", database],

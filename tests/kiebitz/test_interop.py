@@ -438,7 +438,7 @@ def plan_of_kinds(folder: Path, *kinds: str, head: str = "") -> str:
     return str(path)
 
 
-@pytest.mark.full(but=3)
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_outcome_of_a_kind_of_client(kind: str, tmp_path: Path) -> None:
     outcome, culprit, why = KINDS[kind]

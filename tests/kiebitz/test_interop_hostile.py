@@ -87,7 +87,7 @@ def processes_of(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("kind", "why"),
     [

@@ -15,7 +15,7 @@ import pytest
 
 T = TypeVar("T")
 
-_LESS = 12
+_LESS = 16
 """Divisor of the number of a property's inputs in `make test`."""
 
 _LEAST = 5
@@ -46,7 +46,7 @@ def choose(full: bool) -> None:
 
 
 def times(full: int, quick: int | None = None) -> int:
-    """Return the number of repetitions: `full` in a full run, else `quick`, or a twelfth."""
+    """Return the number of repetitions: `full` in a full run, else `quick`, or a sixteenth."""
     if _is_full:
         return full
     return quick if quick is not None else min(full, max(full // _LESS, _LEAST))
