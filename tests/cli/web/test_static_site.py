@@ -102,12 +102,21 @@ def problem(sight: Sight) -> str:
     return sight.text("#opener-problem")
 
 
-def test_a_class_of_files_without_a_server(address: str, look: Look, tmp_path: Path) -> None:
+def open_example(look: Look, address: str) -> Sight:
     sight = look(address)
     sight.page.get_by_role("button", name="Okey").click()
     wait_for(sight, "html:not(.is-opening)")
     sight.until(lambda: sight.count > 10, "the example is open")
-    assert "example=okey.pcapng.gz" in sight.tell("location.search")
+    return sight
+
+
+def test_an_example_without_a_server(address: str, look: Look) -> None:
+    assert "example=okey.pcapng.gz" in open_example(look, address).tell("location.search")
+
+
+@pytest.mark.full
+def test_a_class_of_files_without_a_server(address: str, look: Look, tmp_path: Path) -> None:
+    sight = open_example(look, address)
 
     # From here on nothing is asked, even of the host, and the network may be gone.
     sight.rest()
