@@ -153,7 +153,7 @@ class PacketCodec(TextCodec):
     may_be_cut: Collection[str] = ()
     """Names of packets that may be incomplete at the end of a stream."""
     lines = LINES
-    """What divides a packet."""
+    """The separators of a packet's lines."""
     envelope: PacketEnvelope
 
     def __init__(

@@ -341,7 +341,7 @@ class _Reader:
         ):
             return False
         for key in value:
-            self._source.wrong_key((*path, key), f'a name with a dot stands in quotes: "{name}.{key}"')
+            self._source.wrong_key((*path, key), f'a name with a dot must be quoted: "{name}.{key}"')
         return True
 
     def _check_name(self, name: str, format: Format) -> None:

@@ -212,9 +212,8 @@ def check_put_path(source: Source, path: Path, text: str, names: Names) -> None:
     if state_path(text) is None:
         example = f"{text} is no path of the state, such as players.{{who}}.points"
         if found := _CELL.search(text):
-            example = (
-                f"numbers with a comma stand in braces: {text[: found.start()]}.{{{found[1]}}},{{{found[2]}}}"
-            )
+            written = f"{text[: found.start()]}.{{{found[1]}}},{{{found[2]}}}"
+            example = f"numbers with a comma are written in braces: {written}"
         source.wrong_key(path, _keyword_in(text) or example)
         return
     # The first name is the path itself; the others are in its braces.

@@ -241,6 +241,7 @@ def test_a_mistake_has_its_place() -> None:
     found = [with_carets(block) for block in blocks]
     if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
         MISTAKES.write_text("\n\n== ".join((head, *found)) + "\n")
+        blocks = found
     assert [one for one in zip(found, blocks, strict=True) if one[0] != one[1]] == []
     assert all(re.search(r"^ *\^+ ", block, re.MULTILINE) for block in blocks)
 
