@@ -528,7 +528,7 @@ async def _file(request: Request) -> Response:
 
 _STATUS: dict[type[Exception], int] = {
     BusyError: 503,
-    # Nobody reads the answer.
+    # The answer is not read.
     ClientDisconnect: 400,
     SlowRequestError: 408,
     HeldActionError: 409,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kiebitz.dissectors.protocol_file.specification import (
@@ -22,6 +22,9 @@ _MAX_BEFORE = 8
 
 _MAX_NAMES = 64
 """Maximum number of values of what stands for a message's name."""
+
+_INTEGERS: Mapping[int, IntegerKind] = {8: "u64", 4: "u32", 2: "u16", 1: "u8"}
+"""Types of lengths by their sizes in bytes."""
 
 _COUNTED: dict[Inclusive, str] = {
     "": "the remaining length",
@@ -45,7 +48,7 @@ class Length(NamedTuple):
 
     def framing(self, heads: Sequence[bytes] = ()) -> Framing:
         """Return the framing; the bytes before the length are one field, or the parts that `heads` have."""
-        kind = _integer(self.size)
+        kind = _INTEGERS[self.size]
         if not self.before:
             return Framing(kind="length", prefix=kind, order=self.order, inclusive=self.inclusive)
         before = BinaryType("bytes", self.before)
@@ -69,15 +72,11 @@ def lengths() -> Iterator[Length]:
     """Yield all lengths that are looked for."""
     orders: tuple[ByteOrder, ...] = ("big", "little")
     for before in range(_MAX_BEFORE + 1):
-        for size in (8, 4, 2, 1):
+        for size in _INTEGERS:
             for order in orders[: 1 if size == 1 else 2]:
                 for inclusive in _COUNTED:
                     if before or inclusive != "header":
                         yield Length(before, size, order, inclusive)
-
-
-def _integer(size: int) -> IntegerKind:
-    return f"u{8 * size}"  # type: ignore[return-value]  # of literals
 
 
 def _parts_before(heads: Sequence[bytes], order: ByteOrder) -> Iterator[HeaderPart]:
@@ -96,7 +95,7 @@ def _parts_before(heads: Sequence[bytes], order: ByteOrder) -> Iterator[HeaderPa
         is_wide = len(rest) in (2, 4) and all(values == {0} for values in zeros)
         size = len(rest) if is_wide else 1
         name = NAME if at == fixed and len(rest[0 if order == "little" else size - 1]) <= _MAX_NAMES else ""
-        kind = _integer(size)
+        kind = _INTEGERS[size]
         yield HeaderPart(FieldSpec(name or f"header{at + 1}", BinaryType(kind), kind))
         at += size
 

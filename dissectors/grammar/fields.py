@@ -14,7 +14,7 @@ from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Identif
 from kiebitz.dissectors.grammar.grammar import nearest_word, shortened
 from kiebitz.dissectors.grammar.invalid_values import OF_ANY, OF_NUMBERS, OF_WORDS, Wrong, other_case
 from kiebitz.dissectors.grammar.patching import Path
-from kiebitz.dissectors.grammar.tokens import Splitter, Tokenizer
+from kiebitz.dissectors.grammar.tokens import Tokenizer
 from kiebitz.dissectors.suggestions import with_suggestion
 
 MAX_QUOTED = 40
@@ -652,7 +652,3 @@ def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:
     """Return the error for a text that is none of `words`, with the closest one as a suggestion."""
     problem = f"{quoted(text)} is not known here" if text else "the value is empty"
     return Mismatch(0, len(text), with_suggestion(problem, nearest_word(text, words)), expected)
-
-
-COMMA = Splitter(",")
-"""The usual separator of lists."""

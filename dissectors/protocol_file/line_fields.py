@@ -94,11 +94,9 @@ class LineFieldsCodec(TextCodec):
         if decoded.row is None or not decoded.valid:
             return decoded
         wrong = self._misplaced(frame, decoded.row)
-        return (
-            decoded
-            if wrong is None
-            else Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (wrong,))
-        )
+        if wrong is None:
+            return decoded
+        return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (wrong,))
 
     def _misplaced(self, frame: bytes, row: MessageType) -> Violation | None:
         """Return the error of a message with a field that is not on its line, or None."""
@@ -236,9 +234,13 @@ class LineFieldsFramer(LineFramer):
                 self._is_lost = True
                 self._line = self._searched = upto
                 return
-            upto -= self._begin_at(self._line, frames)
-        elif self._lines and self._is_another(line):
-            upto -= self._begin_at(self._line, frames)
+            begins_anew = True
+        else:
+            begins_anew = bool(self._lines) and self._is_another(line)
+        if begins_anew:
+            start = self._line
+            super()._end_line(start, frames)
+            upto -= start
         self._lines.append(line)
         wanted = self._wanted
         if wanted.count > 1:
@@ -249,11 +251,6 @@ class LineFieldsFramer(LineFramer):
             self._line = self._searched = upto
         else:
             super()._end_line(upto, frames)
-
-    def _begin_at(self, start: int, frames: list[Frame]) -> int:
-        """End the message before a line; return its size."""
-        super()._end_line(start, frames)
-        return start
 
     def _is_another(self, line: bytes) -> bool:
         """Return True if a line is certainly no part of the incomplete message."""

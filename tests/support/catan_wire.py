@@ -19,7 +19,6 @@ from kiebitz.dissectors.model import (
     Direction,
     End,
     Findings,
-    Game,
     Gap,
     Ids,
     Item,
@@ -141,11 +140,6 @@ def wrong(findings: Findings) -> list[Diagnostic]:
         for diagnostic in findings.diagnostics
         if diagnostic.severity != "note" and diagnostic.group != "network"
     ]
-
-
-def games_of(findings: Findings) -> list[Game]:
-    """Return each game's last reported state."""
-    return list({game.id: game for game in findings.games}.values())
 
 
 def state_of(steps: Sequence[Step | Moment], clients: Collection[str] | None = None) -> State:

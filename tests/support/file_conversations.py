@@ -7,15 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 import conversation
-from conversation import sentences, state_of
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Diagnostic, Findings, Item, Stream
 from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.testing import check_consistent, inspect
-
-__all__ = ["Conversation", "dissector_named", "dissector_of", "rules", "sentences", "state_of", "texts"]
 
 DATA = Path(__file__).parents[1] / "data" / "protocol_files"
 

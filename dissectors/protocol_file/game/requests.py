@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -66,6 +66,26 @@ _Place = tuple[int, Direction]
 """A stream, and the direction of the requests in it."""
 
 
+class Answer(NamedTuple):
+    """A message that may answer a request.
+
+    Attributes:
+        place: The place of the requests that it answers.
+        name: Its name.
+        names: Names of the requests that it may answer.
+        references: Its values by which it names a request.
+        who: The player that it names, or whose it is.
+        is_near: Function that is true of the streams of the same game.
+    """
+
+    place: _Place
+    name: str
+    names: Collection[str]
+    references: References
+    who: str | None
+    is_near: Callable[[int], bool]
+
+
 class Requests:
     """The open requests of a table; an answer in datagrams is a guess without a reference."""
 
@@ -106,38 +126,29 @@ class Requests:
         while len(self._recent) > MAX_RECENT or self._recent_bytes > MAX_BYTES:
             self._recent_bytes -= self._recent.popleft()[1].size
 
-    def answered(
-        self,
-        place: _Place,
-        name: str,
-        names: Collection[str],
-        references: References,
-        who: str | None,
-        is_near: Callable[[int], bool],
-        *,
-        to_all: bool,
-    ) -> Question:
+    def answered(self, answer: Answer, *, to_all: bool) -> Question:
         """Return the request that a message answers, and close it.
 
-        A message `to_all` may answer a request of another connection: that of its player `who`; if it names
-        none, the only one. `is_near` is true of the streams of the same game.
+        A message `to_all` may answer a request of another connection: that of the player whom it names; if it
+        names none, the only one.
         """
         is_certain = True
         if to_all:
-            found, is_certain = self._place_of(place[1], names, who, is_near)
+            found, is_certain = self._place_of(answer)
             if found is None:
                 return _UNKNOWN
-            place = found
+            answer = answer._replace(place=found)
+        place = answer.place
         queue = self._queues.get(place)
-        same = [request for request in queue.open if request.name in names] if queue is not None else []
+        same = [one for one in queue.open if one.name in answer.names] if queue is not None else []
         is_proven = False
-        for index, values in enumerate(references):
+        for index, values in enumerate(answer.references):
             if values is not None and any(request.references[index] is not None for request in same):
                 same = [request for request in same if request.references[index] == values]
                 is_proven = all(request.fields == same[0].fields for request in same)
                 break
         if queue is None or not same:
-            return self._of_another(place, name, names, references, who, is_near)
+            return self._of_another(answer)
         if is_proven:
             self._remove(place, same)
             return _question(same[0], is_certain)
@@ -148,35 +159,28 @@ class Requests:
         self._remove(place, same)
         return _question(same[-1], is_certain=False)
 
-    def _of_another(
-        self,
-        place: _Place,
-        name: str,
-        names: Collection[str],
-        references: References,
-        who: str | None,
-        is_near: Callable[[int], bool],
-    ) -> Question:
+    def _of_another(self, answer: Answer) -> Question:
         """Return the request of another client that a message names or repeats; it stays open."""
-        told = (place[0], name)
-        if place[1] == "s2c":
+        stream_id, direction = answer.place
+        told = stream_id, answer.name
+        if direction == "s2c":
             # A client answers what it was asked itself.
             return _UNKNOWN
         found = [
             (at, request)
             for at, request in self._recent
-            if request.name in names
+            if request.name in answer.names
             and at[1] == "c2s"
-            and at[0] != place[0]
+            and at[0] != stream_id
             and told not in request.told
             and (
-                (who is not None and request.who == who)
+                (answer.who is not None and request.who == answer.who)
                 or any(
                     values is not None and values == other
-                    for values, other in zip(references, request.references, strict=True)
+                    for values, other in zip(answer.references, request.references, strict=True)
                 )
             )
-            and is_near(at[0])
+            and answer.is_near(at[0])
         ]
         if not found:
             return _UNKNOWN
@@ -186,14 +190,10 @@ class Requests:
         is_certain = len(found) == 1 and not self._is_udp and at not in self._in_doubt
         return _question(request, is_certain)
 
-    def _place_of(
-        self,
-        direction: Direction,
-        names: Collection[str],
-        who: str | None,
-        is_near: Callable[[int], bool],
-    ) -> tuple[_Place | None, bool]:
+    def _place_of(self, answer: Answer) -> tuple[_Place | None, bool]:
         """Return the place of a request of these names, None if there are several, and if it is certain."""
+        _, direction = answer.place
+        names, who, is_near = answer.names, answer.who, answer.is_near
         places = [
             *dict.fromkeys(
                 place

@@ -17,7 +17,7 @@ from kiebitz.dissectors.protocol_file.expressions import WHO, Doubt, Question, S
 from kiebitz.dissectors.protocol_file.game.doubt import UnfinishedMessage
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, ROOMS, EventPlan, Plan, RowPlan, RulePlan
 from kiebitz.dissectors.protocol_file.game.players import Connection, Players
-from kiebitz.dissectors.protocol_file.game.requests import Requests
+from kiebitz.dissectors.protocol_file.game.requests import Answer, Requests
 from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
 from kiebitz.dissectors.protocol_file.game.rooms import Place, Rooms
 from kiebitz.dissectors.protocol_file.game.state import Budget, GameState
@@ -216,15 +216,15 @@ class FileTable(GameTable):
         """Return the request that a message answers."""
         if not plan.answers:
             return Question()
-        return self._requests.answered(
+        answer = Answer(
             (message.stream.id, OPPOSITE[message.direction]),
             message.name,
             plan.answers,
             [_values(message, each.by) for each in self._plan.specification.references],
             who,
             self._is_near(message, place),
-            to_all=plan.broadcast,
         )
+        return self._requests.answered(answer, to_all=plan.broadcast)
 
     def _is_near(self, message: Message, place: Place | None) -> Callable[[int], bool]:
         """Return the function that is true of the streams in the room of a message; of all without one."""

@@ -11,9 +11,6 @@ from kiebitz.dissectors.protocol_file.packaged import packaged_codec, packaged_g
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
 from kiebitz.dissectors.protocols.catan.codec import CatanCodec
 
-NIEMAND = -1
-"""Winner's number of a game without a winner."""
-
 PLAYER, NAME, TRADE = map(identifier_kind, ("id", "player", "trade"))
 
 # Kinds of identifiers in the events' data and in the state.

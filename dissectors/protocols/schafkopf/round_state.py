@@ -126,7 +126,7 @@ class Objection(NamedTuple):
 def verdict(played: Round, codes: tuple[int, int]) -> Objection | None:
     """Compare a SIEGER's two numbers with the cards; return None if they may be right.
 
-    A number is a seat that won, a seat plus 10 that lost, or 4 for nobody. A round with an unseen trick is
+    A number is a seat that won, a seat plus 10 that lost, or 4 for none. A round with an unseen trick is
     not checked. After a declined Hochzeit, real servers can be wrong about who plays: that is not reported as
     an error.
     """

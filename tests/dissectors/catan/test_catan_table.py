@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from catan_island import spot
 from catan_play import ANNA, ANNA_2, BERT, BERT_2, CLEO, CLEO_2, Dialect, Server, a_game
-from catan_wire import Moment, Step, captured, found, game_part, games_of, items, state_of, told, wrong
+from catan_wire import Moment, Step, captured, found, game_part, items, state_of, told, wrong
+from conversation import games_of
 from inspected_captures import inspected
 
 from kiebitz.dissectors.game.state import State, apply, seen_by

@@ -8,8 +8,8 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
+from conversation import sentences
 from draft_measure import COURSES, EXAMPLES, course
-from file_conversations import sentences
 from strength import every, times
 
 from kiebitz.dissectors.game.state import State, apply

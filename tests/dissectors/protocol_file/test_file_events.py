@@ -6,7 +6,8 @@ import re
 
 import msgspec
 import pytest
-from file_conversations import Conversation, dissector_of, sentences, state_of, texts
+from conversation import sentences, state_of
+from file_conversations import Conversation, dissector_of, texts
 from strength import times
 
 from kiebitz.dissectors.game.context import SNAPSHOT_EVERY

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from all_cases import CASES, each_protocol
 from command import kiebitz
-from file_conversations import Conversation, sentences, state_of
+from conversation import sentences, state_of
+from file_conversations import Conversation
 from kiebitz_nim import NIM
 from kiebitz_nim.table import NimTable
 from session_factory import record

@@ -1,4 +1,4 @@
-"""One game over several ports: `together`, and players who are known by their port."""
+"""Games over several ports: `together`, and players who are known by their port."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
-from file_conversations import Conversation, dissector_of, sentences, state_of, texts
+from conversation import sentences, state_of
+from file_conversations import Conversation, dissector_of, texts
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, running, until
 
 from kiebitz.dissectors.inspection.inspector import Inspector

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from file_conversations import Conversation, dissector_of, sentences, state_of, texts
+from conversation import sentences, state_of
+from file_conversations import Conversation, dissector_of, texts
 from strength import every, times
 
 from kiebitz.dissectors.protocol_file.game.requests import MAX_BYTES, MAX_OPEN

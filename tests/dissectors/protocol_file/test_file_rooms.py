@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from file_conversations import Conversation, dissector_of, rules, sentences, state_of, texts
+from conversation import sentences, state_of
+from file_conversations import Conversation, dissector_of, rules, texts
 from strength import every, times
 
 from kiebitz.dissectors.model import Findings

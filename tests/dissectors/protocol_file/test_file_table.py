@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from file_conversations import Conversation, dissector_of, rules, sentences, state_of, texts
+from conversation import sentences, state_of
+from file_conversations import Conversation, dissector_of, rules, texts
 from hypothesis import given
 from hypothesis import strategies as st
 from strength import every, times
