@@ -1,4 +1,4 @@
-"""Location and cached reading of the configuration file.
+"""The configuration file: location, cached reading, and its names for addresses.
 
 It is never read from the current folder, which may be another user's.
 

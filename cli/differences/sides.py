@@ -1,7 +1,4 @@
-"""The two sides of a comparison, and the texts for their events.
-
-A difference between two sessions as JSON.
-"""
+"""The two sides of a comparison, the texts for their events, and their difference as JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Message numbers on the command line: `#31` or 31, counted within a session.
-
-Options that select a moment, a game or a player of a session.
-"""
+"""Options and arguments that select a message (`#31` or 31), a moment, a game or a player of a session."""
 
 from __future__ import annotations
 

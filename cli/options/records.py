@@ -1,9 +1,4 @@
-"""Records of a command's parameters, so that functions take one value for options that belong together.
-
-Options whose former name still works, but is shown in no help and no completion.
-
-Options for output files.
-"""
+"""Parts that the options of several commands have: records of parameters, renamed options, output files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The options of `kiebitz probe`, as records.
-
-Checks before anything is sent: the target's protocol, and the permission to probe it.
-"""
+"""The options of `kiebitz probe` as records, and the checks of its target before anything is sent to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotated bytes of a message for the terminal: one block of rows per field, diagnostics below.
+"""Annotated bytes of a message and diagnostics as text for the terminal.
 
 A row has an offset, bytes in hexadecimal and the same bytes as text. The production is shown next to them,
 or above them on a narrow terminal. The middle rows of a long field are left out, except those with a

@@ -1,4 +1,4 @@
-"""Tables for the terminal whose columns shrink from the right if it is narrow.
+"""Listings: tables for the terminal whose columns shrink from the right, JSON, CSV and TSV.
 
 Numbers, times, streams, directions and ports are never cut. On a narrow terminal, values are first written
 shorter; then columns are cut, the last first; then the last columns are left out.

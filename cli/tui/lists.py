@@ -1,4 +1,4 @@
-"""Rows of the panes: events, messages, diagnostics, streams and the recorder's output.
+"""Rows of the panes: events, messages, diagnostics, streams, and the recording process's output.
 
 Only visible rows are read, so a list may be as long as its session.
 

@@ -1,7 +1,4 @@
-"""The picture of a table, and small ones of several tables side by side.
-
-Several tables side by side, each as a small picture with its last event below.
-"""
+"""The picture of a table, and small ones of several tables side by side with the last event of each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The timeline below the picture: events, games, errors and the current position.
-
-The status line, and the title of a pane.
-"""
+"""The timeline below the picture (events, games, errors, position), the status line, the title of a pane."""
 
 from __future__ import annotations
 

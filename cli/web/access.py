@@ -1,4 +1,4 @@
-"""Access control: keys in links, and refusal of requests from other sites.
+"""Access control: keys in links, the file that keeps them, and refusal of requests from other sites.
 
 On loopback no key is needed, as only programs of this machine can connect. But a foreign page in a browser
 on this machine must not read the session. So requests with a foreign host name (DNS rebinding) and

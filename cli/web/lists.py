@@ -1,4 +1,4 @@
-"""Lists of a session for the page: windows of events, messages, diagnostics and streams.
+"""Lists of a session for the page, and help with filters: values to complete, numbers of matches.
 
 In a player's view, filters see only what that player could know: otherwise their matches would reveal what
 is hidden.

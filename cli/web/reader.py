@@ -1,4 +1,4 @@
-"""Access to a served session from one thread: its own connection, and a cache of the players' views.
+"""Access to a served session from one thread, and the pictures of its tables, with caches of both.
 
 SQLite connections belong to a thread, so each thread has its own `Reader`. If a recording continues in
 another database, all of them switch to it.

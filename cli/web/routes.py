@@ -1,4 +1,4 @@
-"""The API's endpoints: path, parameters and handler of each.
+"""The API's endpoints (path, parameters, handler of each), and the refusals of requests.
 
 The server's routes and the OpenAPI document are generated from this table.
 

@@ -1,4 +1,4 @@
-"""Common parts of the readers of pcap and pcapng: defects, limits and texts.
+"""Common parts of the readers of pcap and pcapng: defects, limits, texts, search for the next block.
 
 scapy, which captures live packets, could read files, too. Its readers take a tenth of a second to load and a
 named tuple for each packet, and have serious faults. They cut packets at 65,535 bytes, ask for up to 4 GiB at

@@ -1,4 +1,4 @@
-"""Common parts of the readers that remove one layer from a packet: results, errors, plausibility checks.
+"""Readers that remove one layer from a packet: Ethernet, point-to-point links and 802.11; their results.
 
 A layer names its content by an EtherType, even if its own header uses other numbers. So one table of
 EtherTypes leads from every link layer and every tunnel to IP.

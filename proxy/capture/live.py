@@ -1,4 +1,4 @@
-"""Live capture of packets on a network interface, through scapy's sockets.
+"""Live capture of packets: on a network interface through scapy's sockets, or piped in.
 
 scapy opens the socket, compiles the filter and receives; received packets are not dissected. On Linux the
 socket gets a larger buffer, reports packets dropped by the kernel, and delivers each packet of the loopback

@@ -1,4 +1,4 @@
-"""Protocol detection for the relay's mitmproxy: all connections are byte streams, whatever they look like.
+"""Layers of the relay's mitmproxy: detection of protocols, and connections whose bytes are altered.
 
 mitmproxy itself looks for HTTP, DNS and QUIC, and intercepts all TLS, which only works for clients that trust
 its certificates. Here a client's TLS is forwarded unchanged, unless the user asks to intercept that server's

@@ -1,4 +1,4 @@
-"""Deferral of SIGINT and SIGTERM during operations that must not be left half done.
+"""Deferral of SIGINT and SIGTERM, and the end of a process with its parent.
 
 Deferred signals stay pending and can be polled. After the deferral, a pending signal takes its usual effect.
 

@@ -1,4 +1,4 @@
-"""The folder of a corpus, in which the folder of each capture appears atomically.
+"""The folder of a corpus and its tables; the folder of each capture appears atomically.
 
 The SHA-256 of a capture file's unpacked contents identifies the capture. Its folder is made elsewhere in the
 corpus, then renamed into place. Only the rename is visible, so no lock is needed; of two processes that add

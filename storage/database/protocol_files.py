@@ -1,7 +1,4 @@
-"""The protocol files in a database, so that its sessions can be read without them.
-
-The losses of captures: what a session lacks because its capture does.
-"""
+"""Optional tables of a database: the protocol files of its sessions, and the losses of captures."""
 
 from __future__ import annotations
 

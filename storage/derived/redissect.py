@@ -1,4 +1,4 @@
-"""Redissection: all derived rows of a session made again from its recorded bytes by the current dissectors.
+"""Redissection: all derived rows of a session made again from its bytes, or compared with them.
 
 It keeps sessions, chunks, alterations, and the facts of a stream that only its source knew: its addresses,
 start, end and close reason.

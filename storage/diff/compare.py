@@ -1,4 +1,4 @@
-"""Comparison of two sessions by their events, not by their packets.
+"""Comparison of two sessions by their events and diagnostics, not by their packets.
 
 Tables are matched by server, their players by name or by seat, and their games by their events. Then the
 events of each pair of games are aligned, and those outside games. Order counts within a game, but not between

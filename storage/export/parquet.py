@@ -1,4 +1,4 @@
-"""A session's messages as a Parquet file, with fields and events in typed columns.
+"""A session's messages as a Parquet file with typed columns, whose types are inferred.
 
 `fields` has a member for each message name, and in it one for each field: `fields.ROLLED.dice`. `data` has
 the same for kinds of events. A first pass over the messages collects the types. pyarrow loads slowly.

@@ -1,4 +1,4 @@
-"""The SQL back end of filters: one condition in which every value is a parameter.
+"""The SQL back end of filters, for SQLite and DuckDB; every value is a parameter.
 
 The row's table has the alias m (messages), e (events) or d (diagnostics). A condition may be NULL where a row
 has no such value; that counts as false, so `not` becomes `IS NOT TRUE`. SQLite and DuckDB use the same

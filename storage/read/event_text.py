@@ -1,4 +1,4 @@
-"""Sentences for stored events, from their protocol's grammar; `visibility.py` knows the receivers.
+"""Sentences for stored events, and conversion of the database's times.
 
 A session may have been recorded with a plug-in that is not installed now. Its events are then shown as
 stored.

@@ -1,7 +1,4 @@
-"""The names of a session's clients by stream, as far as they sent them.
-
-Results of games, with names in place of players' numbers.
-"""
+"""The names of a session's clients by stream, and the results of games with names for numbers."""
 
 from __future__ import annotations
 

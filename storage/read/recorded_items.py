@@ -1,4 +1,4 @@
-"""The items of a stored session's source, in order: bytes, gaps, alterations, faults and ends.
+"""The items of a stored session's source, in order, and its script for replays.
 
 All other rows of a session follow from these. Ids of bytes and gaps give their order, and an alteration
 stores the id of the row before it. An end comes after the last row of its stream, and otherwise by its time,

@@ -1,4 +1,4 @@
-"""Rows as one player sees them: filters in a player's view match these, not the stored rows.
+"""Rows as one player, or the public, sees them: filters in a player's view match these.
 
 Otherwise a filter's matches would reveal what is hidden.
 

@@ -1,7 +1,4 @@
-"""The drawing of a Catan table: the board, the players with their hands, the dice, trades and the bank.
-
-The players of a Catan table: a card for each, with an unchanging plate and small changing pieces.
-"""
+"""The drawing of a Catan table: the board, the dice, trades, the bank, and a card for each player."""
 
 from __future__ import annotations
 

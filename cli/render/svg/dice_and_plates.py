@@ -1,7 +1,4 @@
-"""The cup and the dice, bubbles with announcements, and plates of players without hands.
-
-A rectangular board: squares with tokens.
-"""
+"""The cup and the dice, announcements, plates of players without hands, and rectangular boards."""
 
 from __future__ import annotations
 

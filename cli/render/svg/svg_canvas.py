@@ -1,4 +1,4 @@
-"""Drawings: named fragments of SVG, and their positions on a sheet.
+"""Drawings: shapes and text as named fragments of SVG, and their positions on a sheet.
 
 A fragment is drawn around its own origin and named by a digest of its markup, so a client that knows the
 name has the fragment. Of two drawings of one game the second is little more than a list of positions.

@@ -1,7 +1,4 @@
-"""Statistics as text charts: bars, small tables and lines, as wide as the terminal.
-
-Contents of charts shared by both renderers: numbers in words, and their layout.
-"""
+"""Statistics as text charts, as wide as the terminal, and the contents of charts for both renderers."""
 
 from __future__ import annotations
 

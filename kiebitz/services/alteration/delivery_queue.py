@@ -1,7 +1,4 @@
-"""Queues of messages and bytes inside the relay, in the order in which they are forwarded.
-
-Splitting of one direction of a stream into messages to alter and bytes to forward unchanged.
-"""
+"""One direction of a stream in the relay: split into messages and other bytes, and queued in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that add captures: a process per core of this machine, or those of a Dask scheduler.
+"""Workers that add captures to a corpus: processes of this machine, or those of a Dask scheduler.
 
 Dask distributes the tasks, and repeats those of workers that died. Problems with Dask are reported here as
 sentences.

@@ -1,7 +1,4 @@
-"""The plan of an interoperability run: servers, clients, and what is played, from a TOML file.
-
-The programs of a cell as processes with limits, each in a working folder of its own.
-"""
+"""The plan of an interoperability run, from a TOML file, and the programs of a cell with their limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program under test as started by Kiebitz; its output is kept, and all its processes are ended.
+"""The program under test as started by Kiebitz, and a clock for its deadlines.
 
 A clock for the deadlines of another program, which excludes the time it waited for a processor.
 

@@ -1,7 +1,4 @@
-"""The result of a test case as a record, for JSON output and for the report.
-
-Counts of verdicts by message, during and after a test run.
-"""
+"""The result of a test case as a record, and the counts of verdicts by message."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The choice of routes to a case's injection point: simulated peers or a recorded game.
-
-Recorded games that lead to the state of a test case: those of the protocols, or the user's own.
-"""
+"""The choice of routes to the injection points of cases: simulated peers, or recorded games."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tap of a recording: its journal, and the child process that publishes it.
+"""The tap of a recording: its second journal, and the child process that publishes it.
 
 The journal of a tapped relay: each record is also written to a second journal, which is published.
 

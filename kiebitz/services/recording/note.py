@@ -1,4 +1,4 @@
-"""The note next to a recording's journal: everything needed to finish the recording in another process.
+"""The note next to a recording's journal, and the unfinished recordings that it leads to.
 
 It is written before the relay forwards anything, and again whenever the recording continues in another
 database. Databases are named relative to the folder's parent, so that both can be moved together.

@@ -1,4 +1,4 @@
-"""The recorder process of a relay: reads the journal, inspects, writes and shows findings.
+"""The recorder process of a relay, and the recording of a journal into a database.
 
 If it dies, the relay starts another one, which resumes the same session. If both are killed, another command
 recovers what is left.
