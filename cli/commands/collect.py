@@ -10,7 +10,13 @@ from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.companions import Showing, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.recording import Recording, RecordingRoom, database_option, max_size_option
+from kiebitz.cli.options.recording import (
+    Recording,
+    RecordingRoom,
+    database_option,
+    max_size_option,
+    name_option,
+)
 from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.taps import PLACE, credentials_option
 from kiebitz.cli.plugins import load_plugins
@@ -19,7 +25,6 @@ from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.publishing.tap_target import check_reachable
 from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.sessions import default_name
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.recording.disk_space import check_reserve
@@ -29,6 +34,7 @@ from kiebitz.storage.recording.disk_space import check_reserve
 @click.argument("source", type=PLACE, metavar="nats://HOST:4222/SUBJECT")
 @database_option
 @max_size_option
+@name_option
 @decode_as_option
 @protocol_option
 @showing_options
@@ -60,7 +66,7 @@ def collect(source: NatsUrl, recording: Recording, showing: Showing, credentials
     from kiebitz.storage.recording.tap_progress import CollectedSession
 
     with showing.companions() as companions:
-        name = default_name("collect")
+        name = recording.session_name("collect")
         collection = CollectedSession(database, str(source), name, forced)
         recorder = collection.recorder
         end = StopCondition()

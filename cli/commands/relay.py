@@ -215,8 +215,6 @@ def relay(
         print_rules(modes, redirection, network.keep_source)
         return
     redirection.check_unused()
-    if recording.name is not None and is_anonymized:
-        raise click.UsageError("--name excludes --anonymize: a name may tell who plays")
     continue_as_invoking_user()
     end_with_parent()
     compile_optional_filter(showing.wanted)

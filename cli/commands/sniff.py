@@ -23,6 +23,7 @@ from kiebitz.cli.options.recording import (
     RecordingRoom,
     database_option,
     max_size_option,
+    name_option,
 )
 from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.taps import Publishing, publish_options
@@ -35,7 +36,6 @@ from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.importing.packets import PacketRecording
 from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
-from kiebitz.services.sessions import default_name
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.recording.disk_space import check_reserve
@@ -71,6 +71,7 @@ _DRAIN_S = 2.0
 @click.option("-f", "bpf_filter", metavar="BPF", help="Capture filter, as for tcpdump.")
 @database_option
 @max_size_option
+@name_option
 @click.option(
     "-a",
     "ending",
@@ -121,7 +122,7 @@ def sniff(
     from kiebitz.services.recording.resume import recover
 
     recover(database)
-    name = default_name("sniff")
+    name = recording.session_name("sniff")
     anonymizer = anonymizer_if(pseudonyms_if(recording.is_anonymized), forced)
     with showing.companions() as companions, publishing.tap(database) as tap:
         asked = _Asked(

@@ -15,6 +15,7 @@ from kiebitz.cli.options.records import DATABASE
 from kiebitz.cli.param_type import ParamType
 from kiebitz.cli.status import FAILED
 from kiebitz.services.recording.rotation import Limits
+from kiebitz.services.sessions import default_name
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.recording.disk_space import SpaceLimit
 
@@ -156,6 +157,14 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     max_size: int | None = None
     decode_as: tuple[str, ...] = ()
     is_anonymized: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name is not None and self.is_anonymized:
+            raise click.UsageError("--name excludes --anonymize: a name may tell who plays")
+
+    def session_name(self, command: str) -> str:
+        """Return the given name, or the default one of a command."""
+        return self.name or default_name(command)
 
 
 class RecordingRoom:

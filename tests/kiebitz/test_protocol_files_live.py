@@ -169,7 +169,18 @@ def test_a_sniff_knows_a_protocol_file(tmp_path: Path, capture: str) -> None:
     database = tmp_path / "sniffed.db"
     with open(capture, "rb") as packets:
         done = subprocess.run(
-            [*KIEBITZ, "sniff", "-i", "-", "-w", str(database), "-P", write_file(tmp_path)],
+            [
+                *KIEBITZ,
+                "sniff",
+                "-i",
+                "-",
+                "-w",
+                str(database),
+                "-P",
+                write_file(tmp_path),
+                "--name",
+                "Gruppe 1",
+            ],
             stdin=packets,
             capture_output=True,
             text=True,
@@ -177,6 +188,7 @@ def test_a_sniff_knows_a_protocol_file(tmp_path: Path, capture: str) -> None:
         )
     assert done.returncode == 0, done.stderr
     assert "alice rolls 5" in done.stdout
+    assert kiebitz("sessions", str(database), "--json").json[0]["name"] == "Gruppe 1"
     assert sentences(database) == SENTENCES
 
 

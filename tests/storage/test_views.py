@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
 from imported_databases import database_of
-from make_schema import VIEWS, schema_sql
+from make_schema import VIEWS, convert, schema_sql
 from strength import GAMES, a_few
 
 from kiebitz.dissectors.escaping import printable
@@ -118,6 +118,20 @@ def test_each_reference_is_declared_and_holds() -> None:
 
 def test_the_schema_file_is_up_to_date() -> None:
     assert Path(SCHEMA).read_text() == schema_sql(), "python tests/support/make_schema.py makes it anew"
+
+
+def test_a_stored_database_is_converted_when_a_column_is_added(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    assert kiebitz("import", TINY, "-w", str(path)).status == 0
+    events = kiebitz("events", str(path)).out
+    with closing(sqlite3.connect(path)) as connection:
+        for name in VIEWS:
+            connection.execute(f"DROP VIEW {name}")
+        connection.execute("ALTER TABLE sessions DROP COLUMN note")
+    assert "its table sessions has no note" in kiebitz("events", str(path)).err
+    convert(path)
+    assert kiebitz("events", str(path)).out == events
+    assert kiebitz("redissect", str(path)).status == 0
 
 
 def test_a_new_database_has_them_all() -> None:

@@ -1,4 +1,4 @@
-"""Write `storage/database/schema.sql` from these definitions: `python tests/support/make_schema.py`.
+"""Write `schema.sql` and convert `captures/*.db`; run as `python tests/support/make_schema.py`.
 
 sqlite-utils makes the tables and views of an empty database; the file has their statements, as loading the
 library takes longer than a command may.
@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite_utils import Database
 from sqlite_utils.db import Table
 
-from kiebitz.storage.database.schema import MEMORY, SCHEMA, TABLES
+from kiebitz.storage.database.schema import MEMORY, SCHEMA, SCHEMA_VERSION, TABLES, create_indexes
 
 
 def _moment(ns: str) -> str:
@@ -78,5 +78,23 @@ def schema_sql() -> str:
     return re.sub(r"\[(\w+)\]|(?<=CREATE VIEW )(\w+)", r'"\1\2"', ";\n".join(sql for (sql,) in made)) + "\n"
 
 
+def convert(path: Path) -> None:
+    """Rewrite a database with the tables of this version; columns that it does not have are NULL."""
+    converted = path.with_suffix(".new")
+    with closing(sqlite3.connect(converted)) as connection:
+        connection.executescript(schema_sql())
+        connection.execute("ATTACH ? AS old", (str(path),))
+        for table in TABLES:
+            present = {name for _, name, *_ in connection.execute(f"PRAGMA old.table_info({table})")}
+            shared = ", ".join(column for column in TABLES[table] if column in present)
+            connection.execute(f"INSERT INTO {table} ({shared}) SELECT {shared} FROM old.{table}")
+        create_indexes(connection)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.commit()
+    converted.replace(path)
+
+
 if __name__ == "__main__":
     Path(SCHEMA).write_text(schema_sql())
+    for database in Path("captures").glob("*.db"):
+        convert(database)

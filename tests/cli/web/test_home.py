@@ -119,9 +119,10 @@ def test_a_session_is_called_by_the_name_that_it_was_given(tmp_path: Path) -> No
         assert (named.stop(), unnamed.stop()) == (0, 0)
         kiebitz("sessions", str(tmp_path / "b.db"), "--rename", "1", "Gruppe 2")
         until(lambda: "Gruppe 2" in labels(), "it is renamed", QUICK_S)
-    refused = kiebitz("relay", "-m", "reverse:udp://127.0.0.1:9@0", "--name", "Ida", "--anonymize")
-    assert refused.status == 2
-    assert "--name excludes --anonymize" in refused.err
+    for command in (("relay", "-m", "reverse:udp://127.0.0.1:9@0"), ("sniff", "-i", "-")):
+        refused = kiebitz(*command, "--name", "Ida", "--anonymize")
+        assert refused.status == 2
+        assert "--name excludes --anonymize" in refused.err
 
 
 @pytest.mark.full
