@@ -2,44 +2,11 @@
 
 import { write } from "./elements.js";
 
-const EVERY_MS = 1000;
-
-/** Announces sentences in a live region. */
-export class Announcer {
-  #region;
-  #timer = 0;
-  #waiting = null;
-  #spoken = "";
-
-  /** @param {HTMLElement} region */
-  constructor(region) {
-    this.#region = region;
-  }
-
-  /** @param {string} sentence */
-  say(sentence) {
-    this.#waiting = sentence;
-    if (this.#timer === 0) this.#speak();
-  }
-
-  #speak() {
-    const sentence = this.#waiting;
-    this.#waiting = null;
-    if (sentence === null || sentence === this.#spoken) {
-      this.#timer = 0;
-      return;
-    }
-    this.#spoken = sentence;
-    write(this.#region, sentence);
-    this.#timer = setTimeout(() => {
-      this.#timer = 0;
-      if (this.#waiting !== null) this.#speak();
-    }, EVERY_MS);
-  }
-}
-
 /** Minimum time for which a sentence is shown. */
 export const READABLE_MS = 1500;
+/** Minimum time for which an announced sentence stays, and that of a notice for each letter, to be heard in full. */
+const HEARD_MS = 1000;
+const LETTER_MS = 60;
 
 /** Shows sentences in an element; of those that arrive while one is being read, the latest follows it. */
 export class PacedText {
@@ -50,17 +17,22 @@ export class PacedText {
 
   /**
    * @param {HTMLElement} target
-   * @param {() => number} [readable] returns the minimum time for which a sentence is shown, in milliseconds
+   * @param {(text: string) => number} [readable] returns the minimum time for which a sentence is shown, in milliseconds
    */
   constructor(target, readable = () => READABLE_MS) {
     this.#target = target;
     this.#readable = readable;
   }
 
+  /** The sentence that waits; null if there is none. */
+  get next() {
+    return this.#next;
+  }
+
   /** @param {string} text */
-  show(text) {
+  say(text) {
     this.#next = text;
-    if (this.#readable() === 0) clearTimeout(this.#timer);
+    if (this.#readable(text) === 0) clearTimeout(this.#timer);
     else if (this.#timer !== 0) return;
     this.#write();
   }
@@ -68,8 +40,30 @@ export class PacedText {
   #write() {
     const text = this.#next;
     this.#next = null;
-    const time = text === null || text === "" ? 0 : this.#readable();
+    const time = text ? this.#readable(text) : 0;
     this.#timer = time === 0 ? 0 : setTimeout(() => this.#write(), time);
     if (text !== null) write(this.#target, text);
+  }
+}
+
+/** Announces sentences in a live region: notices stay until they are heard, and are not left out. */
+export class Announcer extends PacedText {
+  #notice = "";
+
+  /** @param {HTMLElement} region */
+  constructor(region) {
+    super(region, (text) => (text === this.#notice ? Math.max(HEARD_MS, text.length * LETTER_MS) : HEARD_MS));
+  }
+
+  /** @param {string} sentence */
+  say(sentence) {
+    const isNoticeWaiting = this.next !== null && this.next === this.#notice;
+    super.say(isNoticeWaiting ? (this.#notice = `${this.#notice}. ${sentence}`) : sentence);
+  }
+
+  /** @param {string} notice about what the user has just done */
+  tell(notice) {
+    this.#notice = notice;
+    super.say(notice);
   }
 }

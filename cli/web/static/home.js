@@ -163,7 +163,7 @@ class Card {
     this.#link.classList.toggle("is-finished", isFinished);
     this.#link.classList.toggle("is-waiting", !isFinished && Boolean(table?.waiting));
     const last = session.live ? table?.result : one.result;
-    this.#text.show(last ?? table?.waiting ?? table?.latest ?? (session.live ? "no client yet" : ""));
+    this.#text.say(last ?? table?.waiting ?? table?.latest ?? (session.live ? "no client yet" : ""));
     this.#facts.replaceChildren(...joined(factsOf(one)));
     write(this.#name, [session.name, startOf(session)].filter(Boolean).join(" · "));
     this.#board.hidden = table === null || one.trouble !== null;

@@ -1,5 +1,6 @@
 // Navigation: the actions of keys, buttons and the timeline.
 
+import { byId } from "./elements.js";
 import { Part } from "./part.js";
 import { changedSpeed } from "./playback.js";
 import { TimelineData } from "./timeline_data.js";
@@ -13,9 +14,8 @@ const ABOVE_ALL_IDS = 1e12;
 /** Moves the current position; each move starts after the previous one has finished. */
 export class Navigation extends Part {
   #last = Promise.resolve();
-  /** The id of the diagnostic last moved to, and the event shown for it: the first event, if it is earlier. */
+  /** The diagnostic last moved to, its notice, and the event shown for it: the first event, if it is earlier. */
   #diagnostic = null;
-
 
   /** Move to an event of this table, and pause. */
   moveTo(seq, change = {}) {
@@ -87,10 +87,20 @@ export class Navigation extends Part {
       this.view.update({ notice: found === null ? side : "there are no errors and no warnings" });
       return;
     }
-    const { code, text, message } = found;
+    const { id, code, text, message } = found;
     const at = Math.max(found.seq, timeline.begin);
-    this.moveTo(at, { notice: `${severity}[${code}]: ${text}`, message });
-    this.#diagnostic = { id: found.id, at };
+    const notice = `${severity}[${code}]: ${text}`;
+    this.moveTo(at, { notice, message });
+    this.#diagnostic = { id, at, notice, message };
+  }
+
+  /** Return what opens the message that a notice is about, with the focus there; null without one. */
+  openerOf(notice) {
+    if (!this.#diagnostic?.message || this.#diagnostic.notice !== notice) return null;
+    return () => {
+      this.open(this.#diagnostic.message);
+      requestAnimationFrame(() => byId("pane-message").querySelector("[tabindex]").focus());
+    };
   }
 
   /** Return the diagnostic of a severity next to the one shown, or to the current event; null if there is none. */

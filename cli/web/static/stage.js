@@ -57,14 +57,13 @@ export class Stage extends Part {
     byId("board-words").replaceChildren(...picture.words.map((words) => element("li", {}, words)));
     write(byId("moment"), picture.title);
     this.#tell();
-    // A notice, as of an error moved to, was said before the picture was there.
-    this.announcer.say([this.view.now.notice, picture.latest].filter(Boolean).join(". "));
+    this.announcer.say(picture.latest);
   }
 
   /** Show the latest sentence; on a projector, how the game ended rather than who leaves after it. */
   #tell() {
     const { latest, closing } = this.#picture;
-    this.#latest.show((this.view.now.projector && closing) || latest);
+    this.#latest.say((this.view.now.projector && closing) || latest);
   }
 
   /** Show why there is no table. */
@@ -72,7 +71,7 @@ export class Stage extends Part {
     const { trouble, notice } = this.view.now;
     this.#frame.classList.add("is-empty");
     write(byId("nothing"), trouble || (this.model.session === null ? notice : "") || "no game yet");
-    this.#latest.show(this.model.session === null ? "…" : "nothing has happened yet");
+    this.#latest.say(this.model.session === null ? "…" : "nothing has happened yet");
   }
 
   /** Return how long a sentence is shown: on a projector, long enough to be read, unless one moves by hand. */

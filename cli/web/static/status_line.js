@@ -1,10 +1,10 @@
 // The status, in the words of `watch`: live or paused, the filter, and the last action.
 
-import { byId, write } from "./elements.js";
+import { byId, linkButton, printable, write } from "./elements.js";
 import { formatSpeed } from "./playback.js";
 
 /** @param {import("./part.js").Context} context */
-export function initStatusLine({ view, model, announcer }) {
+export function initStatusLine({ view, model, announcer, navigation }) {
   view.listen((now, before) => {
     const follows = now.at === null && now.live;
     const isAtEnd = model.timeline !== null && model.seq >= model.timeline.last;
@@ -20,11 +20,14 @@ export function initStatusLine({ view, model, announcer }) {
     byId("speed").setAttribute("aria-pressed", String(now.speed === 0));
     write(byId("trouble"), now.trouble);
     document.documentElement.classList.toggle("is-cut", now.trouble !== "");
-    write(byId("notice"), [now.trouble, now.notice].filter(Boolean).join(" · "));
+    const open = now.trouble ? null : navigation.openerOf(now.notice);
+    if (open === null) write(byId("notice"), [now.trouble, now.notice].filter(Boolean).join(" · "));
+    else if (byId("notice").querySelector("button")?.textContent !== printable(now.notice))
+      byId("notice").replaceChildren(linkButton(now.notice, open));
     byId("notice").classList.toggle("is-trouble", now.trouble !== "");
     byId("notice").classList.toggle("is-excerpt", now.trouble.includes("\n"));
     if (now.trouble !== before.trouble) announcer.say(now.trouble || "connected again");
-    else if (now.notice !== before.notice && now.notice && !now.playing) announcer.say(now.notice);
+    else if (now.notice !== before.notice && now.notice && !now.playing) announcer.tell(now.notice);
     const play = byId("play");
     const isRunning = now.playing || follows;
     play.classList.toggle("is-running", isRunning);

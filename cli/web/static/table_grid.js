@@ -116,7 +116,7 @@ export class TableGrid extends Part {
     const picture = await this.pictures.at({ table, as, at, game });
     small.shown = shown;
     small.drawing.show(picture, this.#wall.shape);
-    small.text.show(picture.latest);
+    small.text.say(picture.latest);
   }
 
   /** Return the last event of a table at the current time. */
