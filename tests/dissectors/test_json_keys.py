@@ -14,7 +14,7 @@ from command import kiebitz
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kiebitz.dissectors.grammar.json_keys import duplicate_key
+from kiebitz.dissectors.grammar.json.diagnostics import duplicate_key
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 
 _decode = msgspec.json.decode

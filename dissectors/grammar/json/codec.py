@@ -21,14 +21,13 @@ from kiebitz.dissectors.grammar.envelope import Body, Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, to_json, unreadable
 from kiebitz.dissectors.grammar.json.containers import JsonObject
-from kiebitz.dissectors.grammar.json.diagnostics import Conventions, Diagnostics
+from kiebitz.dissectors.grammar.json.diagnostics import ESCAPED_COLON, Conventions, Diagnostics, duplicate_key
 from kiebitz.dissectors.grammar.json.dissection_tree import build_tree
 from kiebitz.dissectors.grammar.json.framer import JsonFraming
 from kiebitz.dissectors.grammar.json.layouts import Candidates, JsonRow, Layout
 from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonAny, Misfit, Reading, quoted
-from kiebitz.dissectors.grammar.json_keys import ESCAPED_COLON, duplicate_key
-from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, spelt_alike, value_at
+from kiebitz.dissectors.grammar.patching import Place, differences, replaced, spelt_alike, value_at
 from kiebitz.dissectors.model import Direction
 
 _decode = msgspec.json.Decoder().decode
@@ -287,11 +286,12 @@ class JsonCodec(Codec):
         assert isinstance(row, JsonRow)
         start, end = self.envelope.body(frame)
         body = frame[start:end]
-        value, root = _decode(body), parse_places(body)
+        root = parse_places(body)
         pieces: dict[Place, bytes] = {}
         for path in differences(before, fields):
             new = value_at(fields, path) if path else self.layout.whole(row, fields)
-            at, length = root.place_of(self._sent_path(value, row, path) if path else ())
+            sent = self.layout.path(row, path) if path else ()
+            at, length = root.place_of(sent, spellings=self.layout.spellings)
             pieces[at, length] = _spelt_alike(body[at : at + length], new)
         return self.envelope.rewrap(frame, replaced(body, pieces))
 
@@ -304,25 +304,9 @@ class JsonCodec(Codec):
         """
         assert isinstance(row, JsonRow)
         start, end = self.envelope.body(frame)
-        body = frame[start:end]
-        at, length = parse_places(body).place_of(self._sent_path(_decode(body), row, steps))
+        path, spellings = self.layout.path(row, steps), self.layout.spellings
+        at, length = parse_places(frame[start:end]).place_of(path, spellings=spellings)
         return start + at, length
-
-    def _sent_path(self, value: Any, row: JsonRow, steps: Path) -> Path:
-        """Return the path to a part of the fields with the keys as they were sent, as far as it exists."""
-        path: list[str | int] = []
-        for step in self.layout.path(row, steps):
-            if isinstance(step, str):
-                spelt = self.layout.spellings.of((step,)) if isinstance(value, dict) else {}
-                sent = next((key for key in spelt if key in value), None)
-                if sent is None:
-                    break
-                step = sent
-            elif not isinstance(value, list) or step >= len(value):
-                break
-            path.append(step)
-            value = value[step]
-        return tuple(path)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)

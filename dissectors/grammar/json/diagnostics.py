@@ -1,12 +1,16 @@
 """Diagnostics of messages in JSON: place by JSON path, expectation, suggestion.
 
 The place in bytes is found only when a diagnostic is reported, as most notes are reported only once.
+
+Parsers handle duplicate names within an object in different ways (RFC 8259, section 4). Here the last member
+counts, as in `msgspec.json.decode`, which does not report duplicates.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -18,11 +22,12 @@ from kiebitz.dissectors.grammar.grammar import (
     Violation,
     nearest_word,
     sender_of,
+    shortened,
     to_json,
     unreadable,
 )
 from kiebitz.dissectors.grammar.json.layouts import JsonRow, Layout
-from kiebitz.dissectors.grammar.json.scanner import first_error, parse_places
+from kiebitz.dissectors.grammar.json.scanner import Member, first_error, parse_places
 from kiebitz.dissectors.grammar.json.types import Misfit, Remark, quoted
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.quoted_text import JSON_STRING
@@ -33,6 +38,9 @@ _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..
 """Every escape; the group is a surrogate without its other half."""
 _BLANKS = b" \t\r\n"
 _NUMBERS = re.compile(JSON_STRING + rb"|(-?[0-9][-+.0-9eE]*+)")
+
+ESCAPED_COLON = rb"\u003"
+"""The beginning of an escape that may be a colon."""
 
 
 COMMON_CODES: Mapping[str, str] = MappingProxyType(
@@ -283,3 +291,39 @@ def _is_too_large(number: bytes | None) -> bool:
     except msgspec.ValidationError:
         return True
     return False
+
+
+def duplicate_key(text: bytes, value: Any) -> Violation | None:
+    """Return the diagnostic for the first name that an object repeats; None if all names are unique.
+
+    Args:
+        text: A valid JSON text, optionally with surrounding whitespace.
+        value: The decoded value, which has only the last of several members with the same name.
+    """
+    # Each member has a colon, so a duplicate member that is missing from the value lowers its count.
+    # Colons in strings count in both texts, unless escaped. Equal counts are thus sufficient, and cheap.
+    with suppress(RecursionError):
+        if ESCAPED_COLON not in text and to_json(value).count(":") == text.count(b":"):
+            return None
+    around: list[tuple[Iterator[Member], set[str | int]]] = [(iter(parse_places(text).members), set())]
+    while around:
+        members, names = around[-1]
+        member = next(members, None)
+        if member is None:
+            around.pop()
+            continue
+        if member.key is not None and member.step in names:
+            name = shortened(str(member.step), MAX_QUOTED)
+            problem = f'"{name}" occurs twice in this object; the last value counts'
+            return Violation(
+                "warning",
+                "malformed",
+                "duplicate-key",
+                f"{problem}, but some programs reject the message",
+                *member.key,
+                "each name once in an object",
+                "RFC 8259, 4",
+            )
+        names.add(member.step)
+        around.append((iter(member.value.members), set()))
+    return None

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
 from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, JsonTuple
 from kiebitz.dissectors.grammar.json.forms import Form, SizeRule
-from kiebitz.dissectors.grammar.json.scanner import name_at, tokens
+from kiebitz.dissectors.grammar.json.scanner import name_at, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonChoice, JsonType
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.grammar.quoted_text import quoted_text
@@ -173,11 +173,8 @@ class KeyLayout(Layout):
         return frame[2 : frame.find(b'"', 2)] if frame[:2] == b'{"' else None
 
     def begun_rows(self, begun: bytes, direction: Direction) -> tuple[JsonRow, ...]:
-        places = tokens(begun, len(begun))
-        opening, key = next(places, (0, 0)), next(places, (0, 0))
-        if not begun.startswith(b"{", opening[0]) or not begun.startswith(b'"', key[0]):
-            return ()
-        return self.rows_of(direction, name_at(begun, key))
+        members = parse_places(begun).members
+        return self.rows_of(direction, members[0].step) if members else ()
 
     def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
         return frozenset() if row.beside else _written(row.name)

@@ -15,6 +15,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.quoted_text import JSON_ESCAPE, JSON_STRING, quoted_text
+from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
 
 DEPTH_LIMIT = 64
 """Maximum nesting depth of objects and lists."""
@@ -245,28 +246,52 @@ def first_error(data: bytes) -> SyntaxProblem | None:
 
 
 class Node(msgspec.Struct):
-    """A value of a JSON text, from `start` to `end`, with its members; scalars have none.
+    """A value of a JSON text, with its members; scalars have none.
 
-    If the text is broken within it, it has the members before the error.
+    If the text is broken within it, it has the members before the error; the last may be a name only.
+
+    Attributes:
+        start: Offset of its first byte.
+        end: Offset after its last byte.
+        inside: Offset of the first token after its bracket.
+        after: Offset of the next token but a comma, if there is one.
+        members: Members of an object, items of a list.
+        is_complete: True if it has an end.
     """
 
     start: int
     end: int
+    inside: int = 0
+    after: int = 0
     members: list[Member] = []
+    is_complete: bool = True
 
     @property
     def place(self) -> Place:
         """Offset and length in bytes."""
         return self.start, self.end - self.start
 
-    def place_of(self, path: Path, of_key: bool = False) -> Place:
+    def add(self, value: Node, data: bytes, key: Place | None) -> None:
+        """Add an item, or a member with the name at `key`."""
+        step = len(self.members) if key is None else name_at(data, key)
+        self.members.append(Member(step, value, key))
+
+    def end_member(self, at: int) -> None:
+        """End the last member, if there is one, before a token in this object or list."""
+        if self.members:
+            self.members[-1].value.after = at
+        else:
+            self.inside = at
+
+    def place_of(self, path: Path, of_key: bool = False, spellings: Spellings = AS_WRITTEN) -> Place:
         """Return the place of the value at a path, or of its name; if there is none, of the nearest value.
 
-        Of members with the same name the last counts.
+        Of members with the same name the last counts. Names may have other `spellings`.
         """
         node, key = self, None
         for step in path:
-            found = next((member for member in reversed(node.members) if member.step == step), None)
+            names = spellings.of((step,)) if isinstance(step, str) else (step,)
+            found = next((member for member in reversed(node.members) if member.step in names), None)
             if found is None:
                 return node.place
             node, key = found.value, found.key
@@ -280,43 +305,53 @@ class Member(NamedTuple):
     value: Node
     key: Place | None
 
+    @property
+    def start(self) -> int:
+        """Offset of its first byte."""
+        return self.value.start if self.key is None else self.key[0]
 
-def parse_places(data: bytes) -> Node:
-    """Return the values of a JSON text with their places, as far as it is valid."""
+
+def parse_places(data: bytes, upto: int | None = None) -> Node:
+    """Return the values of a JSON text with their places, as far as it is valid, and up to an offset."""
     start = _end(_BLANKS, data, 0, len(data))
     root = Node(start, len(data.rstrip(b" \t\r\n")))
     around: list[Node] = []
     key: Place | None = None
-    for at, length in tokens(data, len(data)):
-        byte = data[at]
+    last = 0
+    for at, length in _tokens(data, len(data) if upto is None else upto):
+        byte, last = data[at], at + length
+        if around and key is None:
+            around[-1].end_member(last if byte == ord(",") else at)
         if byte == ord(","):
             continue
         if byte in _CLOSING.values():
             if around:
-                around.pop().end = at + 1
+                node = around.pop()
+                node.end = node.after = last
+                node.is_complete = True
             if not around:
                 break
             continue
-        node = Node(at, at + length)
-        if not around:
-            root = node
-        elif data[around[-1].start] == ord("["):
-            around[-1].members.append(Member(len(around[-1].members), node, None))
-        elif key is None:
+        if around and key is None and data[around[-1].start] == ord("{"):
             key = at, length
             continue
-        else:
-            around[-1].members.append(Member(name_at(data, key), node, key))
+        node = Node(at, last, last, last)
+        if around:
+            around[-1].add(node, data, key)
             key = None
+        else:
+            root = node
         if byte in _CLOSING:
-            node.end = len(data)
+            node.end, node.is_complete = len(data), False
             around.append(node)
         elif not around:
             break
+    if around and key is not None:
+        around[-1].add(Node(last, last, is_complete=False), data, key)
     return root
 
 
-def tokens(data: bytes, upto: int) -> Iterator[Place]:
+def _tokens(data: bytes, upto: int) -> Iterator[Place]:
     """Yield the locations of strings, brackets, commas, numbers and words in JSON, valid up to an offset."""
     end = 0
     for token in _TOKEN.finditer(data):
