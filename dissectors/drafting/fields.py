@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.grammar.tokens import PaddedQuotes
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN
 from kiebitz.dissectors.protocol_file.specification import Format
@@ -70,6 +71,7 @@ class TypeInference:
         self.named = named
         self._players = players
         self._delimiter = form.delimiter if form.kind in ("delimited", "pairs", "words") else "\0"
+        self._padded = PaddedQuotes(form.quote, form.pads) if form.pads else None
         self._words: dict[str, Counter[str]] = {}
 
     def learn(self, key: str, values: Sequence[Any]) -> None:
@@ -175,6 +177,8 @@ class TypeInference:
     def _list_in_text(
         self, key: str, counts: Counter[str], identify: Identify, path: tuple[str, ...]
     ) -> str | None:
+        if self._padded is not None and any(" " in word or '"' in word for word in counts):
+            return self._quoted_list(key, counts, identify, path)
         words = [word for word in counts if word]
         if len(words) < 2 or len(path) > _MAX_DEPTH or "" in counts:
             return None
@@ -202,6 +206,26 @@ class TypeInference:
             return f"[{self._name(key, item)}{'' if separator == ',' else separator}]"
         return None
 
+    def _quoted_list(
+        self, key: str, counts: Counter[str], identify: Identify, path: tuple[str, ...]
+    ) -> str | None:
+        """Return the type of texts whose words are quoted once more: a list, also after other values."""
+        assert self._padded is not None
+        rows = [self._padded.texts(word) for word in counts.elements()]
+        path = (*path[:-1], f"{path[-1]}[]")
+        parts: list[str] = []
+        while all(row and INTEGER.fullmatch(row[0]) for row in rows):
+            parts.append(_range([int(row.pop(0)) for row in rows]))
+        items = [item for row in rows for item in row if item]
+        has_nulls = any("" in row for row in rows)
+        kind = self._infer(key, items, identify, path) if items else "text"
+        if kind != "player" and (kind.startswith("[text") or not (has_nulls or kind[0] in "[{")):
+            return None
+        parts.append(f"[{self._name(key, kind)}{'?' * has_nulls} ]")
+        if len(parts) == 1:
+            return parts[0]
+        return f"{{{' '.join(map('='.join, zip(field_names(parts), parts, strict=True)))}}}"
+
     def _parts_in_text(
         self, key: str, counts: Counter[str], identify: Identify, path: tuple[str, ...]
     ) -> str | None:
@@ -217,7 +241,11 @@ class TypeInference:
             return None
         are_numbers = all(INTEGER.fullmatch(word) for column in columns for word in column)
         names = ("x", "y", "z")[: len(types)] if are_numbers and len(types) <= 3 else field_names(types)
-        return "{" + " ".join(f"{name}={kind}" for name, kind in zip(names, types, strict=False)) + "}"
+        return (
+            "{"
+            + " ".join(f"{name}={kind}" for name, kind in zip(names, types, strict=False))
+            + ":}"[self._padded is None :]
+        )
 
     # Names of types.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,13 +20,6 @@ Parsed = tuple[str, dict[str, Any]]
 
 Parser = Callable[[bytes], Parsed | None]
 """Function from a frame's content to its name and fields; None if it does not fit the format."""
-
-NAME_KEYS = re.compile(
-    r"(message|msg|packet|event|cmd|command|action|request)?[_-]?(type|kind|name|cmd|command|action|event|op|opcode"
-    r"|method|message|msg|code|id|tag|t)",
-    re.IGNORECASE,
-)
-"""Usual keys of the value that is a message's name."""
 
 
 class FormatChoice(msgspec.Struct):

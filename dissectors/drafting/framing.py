@@ -19,9 +19,8 @@ import msgspec
 
 from kiebitz.dissectors.drafting.binary import find_fields
 from kiebitz.dissectors.drafting.headers import lengths
-from kiebitz.dissectors.drafting.json_format import json_object
+from kiebitz.dissectors.drafting.keyed_formats import element_of, json_object
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
-from kiebitz.dissectors.drafting.xml_format import element_of
 from kiebitz.dissectors.grammar.framing import Frame, Framer
 from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
 from kiebitz.dissectors.grammar.xml.notes import XmlFormat

@@ -137,6 +137,8 @@ def _keys(framing: Framing, form: Format) -> Iterator[str]:
     """Yield the keys of a format."""
     if form.quote:
         yield f"quote = {quoted(form.quote)}"
+    if form.pads:
+        yield f"pad = [{', '.join(map(quoted, form.pads))}]"
     if form.kind in ("delimited", "pairs"):
         yield f"delimiter = {quoted(form.delimiter)}"
     if form.kind == "pairs":

@@ -125,8 +125,7 @@ def test_drafts_agree_with_the_grammars() -> None:
 def test_a_draft_is_written_if_it_dissects_its_traffic(name: str) -> None:
     measures, seen = _measured(name)
     assert not seen
-    # The draft of hive has the tag as the name, not the class of what is in it.
-    assert measures["names"].recall >= (0.7 if name == "hive" else 0.9)
+    assert measures["names"].recall >= 0.9
 
 
 @pytest.mark.parametrize("name", a_few(REFUSED, ["monopoly"]))
