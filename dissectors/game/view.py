@@ -169,13 +169,25 @@ class Grid(msgspec.Struct, frozen=True):
     """A board of rows of cells, empty or with a token; `fresh` is the cell just used.
 
     Cells are squares, with `edges` between them, or hexagons, whose second, fourth, … row is shifted to the
-    right by half of one.
+    right by half of one. `owner` is the player whose board it is; those of other players are `beside` it.
     """
 
     rows: tuple[tuple[Token | None, ...], ...]
     fresh: tuple[int, int] | None = None
     edges: tuple[Edge, ...] = ()
     is_hex: bool = False
+    owner: str = ""
+    beside: tuple[Grid, ...] = ()
+
+    @property
+    def all_boards(self) -> tuple[Grid, ...]:
+        """The board and those beside it."""
+        return self, *self.beside
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens on this board, row by row."""
+        return [token for row in self.rows for token in row if token is not None]
 
 
 class Hand(msgspec.Struct, frozen=True):

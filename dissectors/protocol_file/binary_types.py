@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
-from kiebitz.dissectors.grammar.fields import Number, beyond_limits, limits_title, quoted
+from kiebitz.dissectors.grammar.fields import Number, Word, beyond_limits, limits_title, quoted
+from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.grammar.invalid_values import (
     CONTROL,
     LONG,
@@ -111,7 +112,7 @@ def binary_type(spec: FieldTypeSpec, of: Format) -> Binary:
         case NumberType():
             return BinaryNumber(_kind_for(spec), of, spec)
         case ChoiceType():
-            return _binary_choice(spec.plain, of)
+            return _named_numbers(spec, of) if spec.words else _binary_choice(spec.plain, of)
         case TextType(pattern, rest):
             return BinaryText(None if rest else "u16", of, pattern=pattern)
         case AnyType() | EitherType() | BagType() | PythonType():
@@ -139,6 +140,12 @@ def _kind_for(spec: NumberType) -> str:
         if smallest <= spec.minimum and spec.maximum <= largest:
             return kind
     return "i64"
+
+
+def _named_numbers(spec: ChoiceType, of: Format) -> NamedNumber:
+    numbers = [*map(int, spec.words)]
+    kind = spec.of or _kind_for(NumberType(min(numbers), max(numbers)))
+    return NamedNumber(kind, of, Word(values=dict(zip(spec.words, spec.values, strict=True))))
 
 
 def _binary_choice(values: Sequence[str | int], of: Format) -> Binary:
@@ -277,6 +284,42 @@ class BinaryNumber(Binary):
             "max": _finite(self._limits[1]) or (2**64 - 1 if self.kind == "u64" else None),
             "known": {f"#{value}": True for value in sorted(self.values)} or None,
         }
+
+
+class NamedNumber(BinaryNumber):
+    """A number that stands for a value, such as a word."""
+
+    def __init__(self, kind: str, of: Format, numbers: Word) -> None:
+        known = [*map(int, numbers.values)]
+        super().__init__(kind, of, NumberType(min(known), max(known)), frozenset(known))
+        self._numbers = numbers
+        self.words = (*map(self.encode, numbers.values.values()),)
+        self._values = dict(zip(self.words, numbers.values.values(), strict=True))
+        named = zip(numbers.values, self.words, strict=True)
+        self.title = f"{kind}: {', '.join(f'{number} {word}' for number, word in named)}"
+
+    def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
+        number, upto = super().unpack(data, at, end)
+        return self._numbers.decode(str(number)), upto
+
+    def pack(self, value: Any) -> bytes:
+        return super().pack(int(self._numbers.encode(value)))
+
+    def decode(self, text: str) -> Any:
+        if text not in self._values:
+            raise Mismatch(0, len(text), f"{quoted(text)} is not known here", self.title)
+        return self._values[text]
+
+    def encode(self, value: Any) -> str:
+        return value if isinstance(value, str) else to_json(value)
+
+    def _bytes_of(self, text: str) -> bytes:
+        return (
+            self.pack(self._values[text]) if text in self._values else super().pack(self._text.decode(text))
+        )
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        return {**(super().wire_type() or {}), "names": self._numbers.wire_type()}
 
 
 class Varint(Binary):

@@ -200,12 +200,14 @@ ChoiceValue = str | int | bool | None
 class ChoiceType(_Type, frozen=True):
     """One of a few values: words, or in JSON also numbers.
 
-    If other words stand for the values in a text, `words` are these. Readers accept other spellings of words,
-    `spelled`, and `odd` words; both are noted.
+    If other words stand for the values in a text, or numbers in a binary message, `words` are these, and `of`
+    is the type of the numbers, if the file says it. Readers accept other spellings of words, `spelled`, and
+    `odd` words; both are noted.
     """
 
     values: tuple[ChoiceValue, ...]
     words: tuple[str, ...] = ()
+    of: IntegerKind | None = None
     spelled: Mapping[str, tuple[str, ...]] = {}
     odd: Mapping[str, OddWord] = {}
 

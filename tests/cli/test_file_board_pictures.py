@@ -39,9 +39,14 @@ PARTS = {
     "piles": 'piles = { deck = "draw" }',
     "scores": 'scores = "players.{player}.points"\nfigures = { energy = "energy.{player}" }',
     "text": 'title = "round {round}"\ntext = ["round {round}", "{turn} plays"]',
-    "grid": '[board.grid]\ncells = "map"\ntokens = "robots"\nsymbols = { empty = "" }',
+    "grid": '[board.grid]\ntokens = "robots"\nsymbols = { empty = "" }',
 }
-GRIDS = ("", 'shape = "hex"\nwidth = "round"', 'edges = { above = "lines", left = "lines" }')
+GRIDS = (
+    'cells = "map"',
+    'cells = "hands.{player}"',
+    'cells = "map"\nshape = "hex"\nwidth = "round"',
+    'cells = "map"\nedges = { above = "lines", left = "lines" }',
+)
 NAMES = ("alice", "bob", "Jörg\x1b[31m", "<b>", "x" * 90)
 PIECES = st.sampled_from(["A", "red 7", "", "<&>", "\x00", 5, -1, None, True, "wide 牌"])
 STATES = st.fixed_dictionaries(

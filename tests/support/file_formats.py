@@ -226,7 +226,7 @@ header = "'MX' round=u8 name=u8"
 [messages]
 JOIN = "c: name=player text8"
 SCORES = "s*: n=varint rows=[{name=player text8 m=u8 dice=[1..6]*m}]*n hand=[u16]2 < JOIN"
-MOVE = "c: at={x=u16 y=u8} end=bool"
+MOVE = "c: at={x=u16 y=u8} end=bool way=u16 0=up|9=null"
 
 [codes]
 JOIN = 1
@@ -238,11 +238,12 @@ MOVE = 3
 COUNTED_FRAMES: list[tuple[Direction, bytes]] = [
     ("c2s", b"MX\1\1\3ann"),
     ("s2c", b"MX\1\2\2\3ann\2\1\6\2bo\0\0\1\0\2"),
-    ("c2s", b"MX\1\3\0\1\2\1"),
+    ("c2s", b"MX\1\3\0\1\2\1\0\x09"),
     ("s2c", b"MX\2\2\0\0\1\0\2"),
-    # A die with seven points, and neither true nor false.
+    # A die with seven points, neither true nor false, and an unknown number.
     ("s2c", b"MX\2\2\1\1a\1\7\0\1\0\2"),
-    ("c2s", b"MX\1\3\0\1\2\2"),
+    ("c2s", b"MX\1\3\0\1\2\2\0\0"),
+    ("c2s", b"MX\1\3\0\1\2\1\0\7"),
 ]
 
 

@@ -152,8 +152,7 @@ def board(grid: Grid, scale: float) -> Fragment:
         _draw_hexagons(drawn, grid, left, square)
     else:
         _draw_squares(drawn, grid, left, (width, height), square)
-    tokens = [token for row in grid.rows for token in row if token is not None]
-    owners = sorted({*(token.owner for token in tokens), *(edge.owner for edge in grid.edges)} - {""})
+    owners = sorted({*(token.owner for token in grid.tokens), *(edge.owner for edge in grid.edges)} - {""})
     colours = {owner: _COLOURS[number % len(_COLOURS)] for number, owner in enumerate(owners)}
     for edge in grid.edges:
         x, y = left + edge.x * square, edge.y * square

@@ -22,6 +22,12 @@ MOST_LISTED = 40
 _LETTER = 0.58
 """Average width of a letter, relative to its height."""
 
+_HEADING = 100.0
+"""Height of the name above a player's board, in the scale of the board."""
+
+_BETWEEN = 60.0
+"""Distance of two boards, likewise."""
+
 _REMARK = 34.0
 _LEADING = 1.3
 _PLATE = 104.0
@@ -50,21 +56,27 @@ def put_plate_table(view: View, sheet: Sheet) -> None:
 
 
 def _put_listed(sheet: Sheet, view: View, players: Sequence[Seat]) -> None:
-    """Draw players in two columns: below a tall table or, if they are many, beside a wide one."""
+    """Draw players in two columns: below a tall table or, if they are many, beside a wide one.
+
+    A few beside several boards are in one.
+    """
     more = len(view.seats) - len(players)
-    rows = max(1, -(-(len(players) + bool(more)) // 2))
+    columns = 2 if sheet.is_tall or not _has_several_boards(view) or len(players) > _MOST_AROUND else 1
+    rows = max(1, -(-(len(players) + bool(more)) // columns))
     if sheet.is_tall:
         high = round(min(_PLATE, (742 if rows < 8 else 800) / rows), 1)
         box = Box(1, 1098 - rows * high, 698, rows * high)
         middle = Box(6, 6, 688, box.y - 12)
     else:
         high = round(min(_PLATE + 30, 788 / rows), 1)
-        box = Box(690, 6, 904, rows * high)
-        middle = Box(8, 8, 672, 784)
-    width = box.width / 2
+        box = Box(1594 - 452 * columns, 6, 452 * columns, rows * high)
+        middle = Box(8, 8, box.x - 18, 784)
+    width = box.width / columns
     for number, seat in enumerate(players):
         # A few are read line by line, many column by column.
-        line, column = divmod(number, 2) if len(players) <= _MOST_AROUND else divmod(number, rows)[::-1]
+        line, column = divmod(number, columns)
+        if len(players) > _MOST_AROUND:
+            column, line = divmod(number, rows)
         gap = 6 if high >= things.ONE_LINE + 6 else 0
         plate = Box(box.x + column * width, box.y + line * high, width - 2, high - gap)
         (_put_plate if plate.height >= things.ONE_LINE else _put_row)(sheet, seat, plate)
@@ -135,7 +147,12 @@ def _put_middle(sheet: Sheet, view: View, box: Box) -> None:
         words = " · ".join(view.title)[:200]
         sheet.put(text(words, 28, 300, "k-faint", bold=True), box.x + 30, box.y + 42)
     room = Box(box.x, box.y + 10, box.width, bottom - box.y - 10)
-    (_put_beside if box.width > 1.35 * box.height else _put_stacked)(sheet, view, room)
+    is_beside = box.width > 1.35 * box.height and not _has_several_boards(view)
+    (_put_beside if is_beside else _put_stacked)(sheet, view, room)
+
+
+def _has_several_boards(view: View) -> bool:
+    return view.grid is not None and bool(view.grid.beside)
 
 
 def _put_beside(sheet: Sheet, view: View, box: Box) -> None:
@@ -165,7 +182,7 @@ def _put_stacked(sheet: Sheet, view: View, box: Box) -> None:
     across, down = _size(view)
     most = 1.4 if view.grid is None else 3.0
     scale = max(
-        0.5,
+        0.5 if view.grid is None else 0.0,
         min(
             most,
             room / across,
@@ -183,13 +200,24 @@ def _put_stacked(sheet: Sheet, view: View, box: Box) -> None:
 def _size(view: View) -> tuple[float, float]:
     """Return width and height of the dice or the board."""
     if view.grid is not None:
-        return grid_size(view.grid)
+        sizes = [grid_size(each) for each in view.grid.all_boards]
+        across = sum(width for width, _ in sizes) + _BETWEEN * (len(sizes) - 1)
+        return across, max(height for _, height in sizes) + (_HEADING if view.grid.owner else 0)
     return DICE_SIZE if view.dice is not None else (1.0, 1.0)
 
 
 def _put_thing(sheet: Sheet, view: View, x: float, y: float, scale: float) -> None:
     if view.grid is not None:
-        sheet.put(board(view.grid, round(scale, 2)), x, y)
+        left = x - scale * _size(view)[0] / 2
+        for each in view.grid.all_boards:
+            wide = scale * grid_size(each)[0]
+            if each.owner:
+                size = max(SMALL, 0.6 * scale * _HEADING)
+                words = text(each.owner[:60], size, wide, "k-ink", bold=True, anchor="middle")
+                sheet.put(words, left + wide / 2, y + size)
+            top = y + (scale * _HEADING if each.owner else 0)
+            sheet.put(board(msgspec.structs.replace(each, beside=()), round(scale, 2)), left + wide / 2, top)
+            left += wide + scale * _BETWEEN
     elif view.dice is not None:
         sheet.put(things.dice_and_cup(view.dice, round(scale, 2)), x, y)
 

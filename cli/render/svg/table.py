@@ -53,8 +53,11 @@ def _words(view: View) -> Iterator[str]:
             where = "under the cup: " if dice.roll == "secret" else "dice: "
             yield where + ",".join(map(str, dice.faces))
     if view.grid is not None:
-        for number, row in enumerate(view.grid.rows, 1):
-            yield f"row {number}: " + ", ".join("empty" if token is None else token.words for token in row)
+        for each in view.grid.all_boards:
+            owner = f"{each.owner}, " if each.owner else ""
+            for number, row in enumerate(each.rows, 1):
+                cells = ("empty" if token is None else token.words for token in row)
+                yield f"{owner}row {number}: " + ", ".join(cells)
     yield from (f"{plain(pile.label)}: {pile.words}" for pile in view.piles)
     yield from map(_seat_line, view.seats[:MOST_LISTED])
     if len(view.seats) > MOST_LISTED:

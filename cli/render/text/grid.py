@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kiebitz.cli.render.text.canvas import ASCII
+from kiebitz.cli.render.text.canvas import ASCII, Canvas
 from kiebitz.cli.render.text.pen import Pen
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.game.view import Edge, Grid
 
 _WIDEST = 9
+_GAP = 3
+"""Columns between two boards."""
+
 _CORNERS = " ╶╴─╷┌┐┬╵└┘┴│├┤┼"
 """Characters by the lines that meet there: 8 above, 4 below, 2 left, 1 right."""
 
@@ -24,8 +27,7 @@ class _Board:
         self._pen = pen
         self._is_ascii = pen.glyphs is ASCII
         columns = max(1, max((len(row) for row in grid.rows), default=1))
-        tokens = [token for row in grid.rows for token in row if token is not None]
-        inner = max((pen.token(token, _WIDEST - 2).cell_len for token in tokens), default=1) + 2
+        inner = max((pen.token(token, _WIDEST - 2).cell_len for token in grid.tokens), default=1) + 2
         room = 2 * width // (2 * columns + 1) if grid.is_hex else (width - 1) // columns
         inner = max(3, min(inner, room - 1))
         # So that half a cell is a whole number of characters.
@@ -40,7 +42,8 @@ class _Board:
     def lines(self) -> list[Text]:
         """Return the lines from above to below."""
         count = len(self._grid.rows)
-        lines = [self._between(0)]
+        lines = [self._pen.name(self._grid.owner)] if self._grid.owner else []
+        lines.append(self._between(0))
         for row in range(count):
             lines += [self._cells(row), self._between(row + 1)]
         return lines
@@ -94,5 +97,17 @@ class _Board:
 
 
 def grid_lines(grid: Grid, pen: Pen, width: int) -> list[Text]:
-    """Return a board of at most `width` columns; cells that do not fit are left out."""
-    return _Board(grid, pen, width).lines()
+    """Return boards in at most `width` columns, beside each other if all cells fit, else below each other.
+
+    Cells that do not fit are left out.
+    """
+    boards = [_Board(each, pen, width).lines() for each in grid.all_boards]
+    widths = [max(line.cell_len for line in lines) for lines in boards]
+    if sum(widths) + _GAP * (len(widths) - 1) > width:
+        return [line for lines in boards for line in lines]
+    canvas = Canvas(max(map(len, boards)))
+    left = 0
+    for lines, wide in zip(boards, widths, strict=True):
+        canvas.put_lines(left, 0, lines)
+        left += wide + _GAP
+    return canvas.lines()

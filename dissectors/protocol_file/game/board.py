@@ -27,13 +27,10 @@ from kiebitz.dissectors.game.view import (
 )
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocol_file.expressions import Scope, compile_expression
-from kiebitz.dissectors.protocol_file.game.grid import GridView, optional_expression
+from kiebitz.dissectors.protocol_file.game.grid import PLAYER, GridView, optional_expression
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, ROOMS
 from kiebitz.dissectors.protocol_file.specification import BoardSpec
 from kiebitz.dissectors.protocol_file.templates import Sentence, sentence_of, value_words
-
-_PLAYER = "player"
-"""Name of each player in the paths of the board."""
 
 _MAX_SEATS = 100
 _MAX_PIECES = 100
@@ -131,7 +128,7 @@ class Board:
         return found
 
     def _score(self, name: str, states: States) -> Any:
-        scope = Scope({_PLAYER: name}, name, states)
+        scope = Scope({PLAYER: name}, name, states)
         if self._scores is not None:
             return self._scores.evaluate(scope)
         if self._spec is None:
@@ -169,7 +166,7 @@ class Board:
         story = tuple(self._story(scope, names, turn))
         has_more = grid is not None or dice is not None or any(pile.is_known for pile in piles) or story
         if grid is not None:
-            grid = msgspec.structs.replace(grid, fresh=self._changed_cell(grid, scene, latest, names))
+            grid = self._with_changed_cell(grid, scene, latest, names)
         if self._hand is None:
             # Tables without hands have no room for piles.
             story, piles = (*story, *map(_pile_line, piles)), ()
@@ -185,27 +182,32 @@ class Board:
             unknown="the board is not known" if self._grid is not None and grid is None else "",
         )
 
-    def _changed_cell(
-        self, grid: Grid, scene: Scene, latest: str | None, names: Sequence[str]
-    ) -> tuple[int, int] | None:
-        """Return the cell that the latest change of the grid has used; None if it is not one move."""
+    def _with_changed_cell(self, grid: Grid, scene: Scene, latest: str | None, names: Sequence[str]) -> Grid:
+        """Return the grid with the cell that its latest change has used, if that is one move."""
         assert self._grid is not None
         for place in range(len(scene.events) - 1, max(len(scene.events) - 1 - _MAX_LOOKED_AT, -1), -1):
             before = _state_before(scene.state, scene.events[: place + 1])
             if before is None:
                 continue
             old = self._grid.grid(Scope({}, None, states_of(before, latest)), names)
-            rows = old.rows if old is not None else ()
+            rows_of = {each.owner: each.rows for each in old.all_boards} if old is not None else {}
+            boards = [*grid.all_boards]
             changed = [
-                (y, x)
-                for y, row in enumerate(grid.rows)
+                (number, y, x)
+                for number, each in enumerate(boards)
+                for rows in (rows_of.get(each.owner, ()),)
+                for y, row in enumerate(each.rows)
                 for x, token in enumerate(row)
                 if y >= len(rows) or x >= len(rows[y]) or token != rows[y][x]
             ]
-            if changed:
-                put = [(y, x) for y, x in changed if grid.rows[y][x] is not None]
-                return (put or changed)[-1] if len(changed) <= _MAX_OF_A_MOVE else None
-        return None
+            if not changed:
+                continue
+            put = [(number, y, x) for number, y, x in changed if boards[number].rows[y][x] is not None]
+            if len(changed) <= _MAX_OF_A_MOVE:
+                number, *fresh = (put or changed)[-1]
+                boards[number] = msgspec.structs.replace(boards[number], fresh=tuple(fresh))
+            return msgspec.structs.replace(boards[0], beside=tuple(boards[1:]))
+        return grid
 
     def empty_grid(self, states: Sequence[State]) -> str | None:
         """Return why the grid is empty in all of these states although there are values for it, or None."""
@@ -224,7 +226,7 @@ class Board:
 
     def _seats(self, names: Sequence[str], turn: Any, states: States, grid: Grid | None) -> Iterator[Seat]:
         signs = _owned_signs(grid)
-        scopes = {name: Scope({_PLAYER: name}, name, states) for name in names}
+        scopes = {name: Scope({PLAYER: name}, name, states) for name in names}
         scores = {name: self._score(name, states) for name in names}
         has_scores = self._scores is not None and any(score is not None for score in scores.values())
         # Omit a number that is unknown for all players.
@@ -362,7 +364,8 @@ def _held(hand: Hand) -> Iterator[Figure]:
 
 def _owned_signs(grid: Grid | None) -> dict[str, str]:
     """Return the sign of each player with a token on the grid, if it is not the name itself."""
-    tokens = [token for row in grid.rows for token in row if token is not None] if grid is not None else []
+    boards = grid.all_boards if grid is not None else ()
+    tokens = (token for each in boards for token in each.tokens)
     return {token.owner: token.words for token in tokens if token.owner not in ("", token.words)}
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, cast
 
+import msgspec
+
 from kiebitz.dissectors.game.view import Edge, Grid, Token
 from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression
 from kiebitz.dissectors.protocol_file.specification import GridSpec
@@ -18,6 +20,10 @@ _MAX_SIDE = 60
 _MAX_CELLS = _MAX_SIDE * _MAX_SIDE
 
 _MAX_TOKENS = 100
+_MAX_BOARDS = 6
+
+PLAYER = "player"
+"""Name of each player in the paths of the board."""
 
 Side = Literal["above", "left"]
 
@@ -46,9 +52,23 @@ class GridView:
         for side, path in (("above", spec.above), ("left", spec.left)):
             if path is not None:
                 self._edges.append((cast(Side, side), compile_expression(path)))
+        self._paths = [*filter(None, (self._cells, self._tokens)), *(path for _, path in self._edges)]
+        self._is_of_each = any(name == (PLAYER,) for path in self._paths for name, *_ in path.names)
 
     def grid(self, scope: Scope, names: Sequence[str]) -> Grid | None:
-        """Return the grid, None if neither its cells nor its size are known."""
+        """Return the grid, with one for each player the first of them; None if nothing is known of it."""
+        grids = [grid for each in self._scopes(scope, names) if (grid := self._grid(each, names)) is not None]
+        return msgspec.structs.replace(grids[0], beside=tuple(grids[1:])) if grids else None
+
+    def _scopes(self, scope: Scope, names: Sequence[str]) -> Sequence[Scope]:
+        """Return a scope for each board: those of which something is known, or all of them."""
+        if not self._is_of_each:
+            return [scope]
+        scopes = [Scope({PLAYER: name}, name, scope.states) for name in names]
+        known = [each for each in scopes if any(path.evaluate(each) is not None for path in self._paths)]
+        return (known or scopes)[:_MAX_BOARDS]
+
+    def _grid(self, scope: Scope, names: Sequence[str]) -> Grid | None:
         width, height = (_side(side, scope) for side in self._sides)
         cells = self._cells.evaluate(scope) if self._cells is not None else None
         rows = self._rows(cells, names, (width, height))
@@ -59,17 +79,18 @@ class GridView:
             tuple(tuple(row) for row in rows),
             edges=tuple(self._drawn_edges(scope, names, max(map(len, rows)), len(rows))),
             is_hex=self._spec.shape == "hex",
+            owner=scope.fields.get(PLAYER, ""),
         )
 
     def fill(self, scope: Scope, names: Sequence[str]) -> tuple[int, int, list[str]]:
         """Return the number of values for cells, lines and tokens, of those that are drawn, and some keys."""
-        paths = [*filter(None, (self._cells, self._tokens)), *(path for _, path in self._edges)]
-        values = [path.evaluate(scope) for path in paths]
+        scopes = self._scopes(scope, names)
+        values = [path.evaluate(each) for each in scopes for path in self._paths]
         keys = [key for value in values if isinstance(value, dict) for key in islice(value, 3)]
         grid = self.grid(scope, names)
-        drawn = 0
-        if grid is not None:
-            drawn = len(grid.edges) + sum(token is not None for row in grid.rows for token in row)
+        drawn = sum(
+            len(each.edges) + len(each.tokens) for each in (grid.all_boards if grid is not None else ())
+        )
         return sum(len(value) for value in values if isinstance(value, list | dict)), drawn, keys
 
     def _rows(self, cells: Any, names: Sequence[str], size: _Size) -> list[list[Token | None]]:

@@ -32,6 +32,7 @@ from kiebitz.dissectors.protocol_file.reading.scope import (
     check_path,
     check_put_path,
     check_sentence,
+    is_within,
     state_path,
 )
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, filled
@@ -336,6 +337,18 @@ class GameSections:
             if value and "player" not in value.split("players", 1)[-1]:
                 problem = f"{value} is the same for all players: it needs {{player}}, as in hands.{{player}}"
                 self._source.remark((*path, *at), problem)
+        grid = self._grid((*path, "grid"), self._document["board"], of_table, of_player)
+        if grid is not None:
+            of_each |= {("grid", key): getattr(grid, key) or "" for key in ("cells", "tokens")}
+        players = state_path(table.players) or ()
+        are_known = self._in_python or any(is_within(players, known) for known in self._put_paths())
+        for at, value in of_each.items() if not are_known else ():
+            if "{player}" in value:
+                problem = (
+                    f'no player is known, as no event puts {table.players}: "{table.players}.{{who}}" = {{}}'
+                )
+                self._source.remark((*path, *at), problem)
+                break
         return BoardSpec(
             title=table.title or None,
             players=table.players,
@@ -346,11 +359,11 @@ class GameSections:
             hand=table.hand or None,
             dice=table.dice or None,
             piles=table.piles,
-            grid=self._grid((*path, "grid"), self._document["board"], of_table),
+            grid=grid,
             text=tuple(texts),
         )
 
-    def _grid(self, path: Path, board: Mapping[str, Any], names: Names) -> GridSpec | None:
+    def _grid(self, path: Path, board: Mapping[str, Any], names: Names, of_player: Names) -> GridSpec | None:
         if "grid" not in board:
             return None
         table = self._source.table(path, board["grid"], GridTable)
@@ -358,7 +371,7 @@ class GameSections:
             return None
         for key in ("cells", "tokens"):
             if value := getattr(table, key):
-                check_path(self._source, (*path, key), value, names)
+                check_path(self._source, (*path, key), value, of_player)
         for key in ("width", "height"):
             if isinstance(size := getattr(table, key), str):
                 check_path(self._source, (*path, key), size, names)
@@ -367,7 +380,7 @@ class GameSections:
             edges = self._source.table((*path, "edges"), board["grid"]["edges"], EdgesTable) or edges
             for key in ("above", "left"):
                 if value := getattr(edges, key):
-                    check_path(self._source, (*path, "edges", key), value, names)
+                    check_path(self._source, (*path, "edges", key), value, of_player)
             if table.shape != "square":
                 self._source.wrong_key((*path, "edges"), "edges are lines between squares, not hexagons")
         if table.cell and state_path(f"cell.{table.cell}") is None:

@@ -83,7 +83,7 @@ _COUNTED = re.compile(r"\*(\w+)")
 _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
 _ELEMENT = re.compile(r"[^\W\d][\w.-]*(?=\s|$)")
 _WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;\\]+)")
-_INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
+INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _CONSTANT = re.compile(r"'([^']*)'(?![?=])")
 _CONSTANTS = {"null": None, "true": True, "false": False}
 _BASE = re.compile(
@@ -93,6 +93,7 @@ _BASE = re.compile(
 _OR = re.compile(r"\s+or\s+")
 _BAG = re.compile(r"bag\s+(?!\S+=|or\s)(?=[^\s\[\]{}<>!?])")
 _BOOLEAN_WORDS = re.compile(r"[ \t]+(?=(?:'[^']*'|[^\s|'=]+)\|)")
+_NUMBERS_BY_NAME = re.compile(r"[ \t]+(?=-?\d+=[^\s|=]+\|)")
 _OBJECT_END = re.compile(r"[^\w\s'}]{0,3}\s*\}")
 _SIZE = re.compile(r":(\d{1,6})(?!\w)")
 _KIND = re.compile(r":([^\W\d]\w*)")
@@ -500,6 +501,11 @@ class Parser:
         if word in ("text", "bytes") and (size := _SIZE.match(self._text, end)):
             self._at = size.end()
             return BinaryType(cast("IntegerKind", word), int(size[1]))
+        if word in INTEGERS and (found := _NUMBERS_BY_NAME.match(self._text, end)):
+            self._at = found.end()
+            names = self._word(depth)
+            assert isinstance(names, ChoiceType)
+            return msgspec.structs.replace(names, of=word)
         if word == "bool" and (found := _BOOLEAN_WORDS.match(self._text, end)):
             return self._boolean(found.end())
         if self._types.parse is not None and word in self._types.names:
@@ -542,7 +548,7 @@ class Parser:
         shown = self._text[start : self._at]
         if shown in _CONSTANTS:
             return _CONSTANTS[shown]
-        return int(shown) if _INTEGER.fullmatch(shown) else value
+        return int(shown) if INTEGER.fullmatch(shown) else value
 
     def _choice_word(self) -> str | int:
         found = _WORD.match(self._text, self._at)
@@ -560,7 +566,7 @@ class Parser:
             # In `[card-]`, it is the list's separator.
             word = word[:-1]
             self._at -= 1
-        return int(word) if self._has_numbers and _INTEGER.fullmatch(word) else word
+        return int(word) if self._has_numbers and INTEGER.fullmatch(word) else word
 
     def _identifier(self, kind: IdentifierType) -> IdentifierType:
         name = kind.kind

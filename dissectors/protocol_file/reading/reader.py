@@ -468,11 +468,13 @@ class _Reader:
         for field in fields if format.kind in ("json", "xml", "struct") else ():
             is_strict_xml = format.kind == "xml" and format.is_strict
             has_counts = format.kind == "json" or is_strict_xml
-            if format.kind != "xml" and any(
-                isinstance(each, ChoiceType) and each.words for each in _types_in(field.type)
-            ):
-                problem = f"other words for values belong to text that is no {format.kind}"
-                self._wrong_field(path, row, field, problem)
+            words = [
+                word for each in _types_in(field.type) if isinstance(each, ChoiceType) for word in each.words
+            ]
+            if format.kind == "json" and words:
+                self._wrong_field(path, row, field, "other words for values belong to text that is no json")
+            elif format.kind == "struct" and not all(map(notation.INTEGER.fullmatch, words)):
+                self._wrong_field(path, row, field, "words of a binary message have numbers: 0=red|1=blue")
             if any(
                 each.nulls or (_has_limits(each, format) and not has_counts) for each in _lists_in(field.type)
             ):

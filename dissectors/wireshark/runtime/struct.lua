@@ -105,6 +105,10 @@ function K.types.binary_number(kind, data, at, stop)
   if K.outside(kind, digits) or (kind.known and not kind.known["#" .. digits]) then
     return nil, "this number is out of range"
   end
+  if kind.names then
+    local found = kind.names.values[digits]
+    return K.scalar(found[1], found[2], at, after), after
+  end
   return K.scalar("i", digits, at, after), after
 end
 

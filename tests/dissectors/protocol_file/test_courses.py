@@ -1,6 +1,7 @@
 """Protocol files of real courses: the sentences of the events of a sample, and the board at its end.
 
-In the samples, a line `= SENTENCE` is an event of the message before it, and `| CELLS` a row of the board.
+In the samples, a line `= SENTENCE` is an event of the message before it, and `| CELLS` a row of the board,
+below the name of its player if each has one.
 """
 
 from __future__ import annotations
@@ -62,8 +63,10 @@ def test_events_and_board_of_a_sample(sample: str) -> None:
         )
     view = dissector.presentation.view(Scene(state, found.events))
     assert view is not None
-    rows = view.grid.rows if view.grid is not None else ()
-    drawn = [" ".join(token.words if token is not None else "." for token in row) for row in rows]
+    drawn = []
+    for each in view.grid.all_boards if view.grid is not None else ():
+        drawn += [each.owner] if each.owner else []
+        drawn += [" ".join(token.words if token is not None else "." for token in row) for row in each.rows]
     assert drawn == lines_of(sample, "|")
 
 

@@ -240,6 +240,25 @@ def test_lines_between_cells() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("hands", "boards"),
+    [
+        ({"bob": {"1,0": "x"}, "eve": {}}, [("bob", [".x"]), ("eve", [".."])]),
+        # Of no board anything is known.
+        ({}, [("ann", [".."]), ("bob", [".."]), ("eve", [".."])]),
+    ],
+)
+def test_a_board_for_each_player(hands: Any, boards: list[tuple[str, list[str]]]) -> None:
+    file = dissector_of(f'{HEAD}[board.grid]\ncells = "hands.{{player}}"\nwidth = 2\nheight = 1\n')
+    state = {"players": {"ann": {}, "bob": {}, "eve": {}}, "hands": hands}
+    change = Event(1, 1, None, 1, 0, "set", None, {}, [(["hands", "bob", "1,0"], "x")])
+    view = file.presentation.view(Scene(state, [change]))
+    assert view is not None
+    assert view.grid is not None
+    assert [(each.owner, rows(each)) for each in view.grid.all_boards] == boards
+    assert [each.fresh for each in view.grid.all_boards if each.fresh] == ([(0, 1)] if hands else [])
+
+
 def test_hexagons() -> None:
     assert view_of(f'{HEAD}[board.grid]\nwidth = 2\nheight = 1\nshape = "hex"\n', {}).grid == Grid(
         ((None, None),), is_hex=True

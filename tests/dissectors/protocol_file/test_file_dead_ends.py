@@ -66,6 +66,9 @@ when: "kind == 'king' and x in {0, 8} and won == true and note != 'x'"
 put: "cells.{x}" = "name"
 grid: cells = "cells", width = 8
 
+put: "cells.{name}.{x},{y}" = "name", "players.{name}" = {}
+grid: cells = "cells.{player}"
+
 when: "list == 'a' || name == 'a'"
 
 when: "not started"
@@ -114,6 +117,10 @@ left: keys of walls are x,y: put walls.{x},{y}, as walls.{x} has no comma
 put: "pawns.{name}.col" = "x", "pawns.{name}.y" = "y"
 grid: tokens = "pawns"
 tokens: a token needs x and y, and events put col, y
+
+put: "cells.{name}.{x},{y}" = "name"
+grid: cells = "cells.{player}"
+cells: no player is known, as no event puts players: "players.{who}" = {}
 
 put: "pawns.{name}" = { a = "x", b = "y" }
 grid: tokens = "pawns"
