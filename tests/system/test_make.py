@@ -1,6 +1,7 @@
 """`make test`: the parts that failed are named at the end.
 
-The source archive and the wheel: they contain every file that git has, and no other.
+The source archive and the wheel: they contain every file that git has, and no other. A compiled wheel
+contains extension modules for all that reads packets.
 """
 
 from __future__ import annotations
@@ -8,13 +9,19 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import tomllib
+from collections import Counter
 from pathlib import Path, PurePosixPath
+from types import FrameType
 from zipfile import ZipFile
 
 import pytest
 from command import ROOT
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
+
+from kiebitz.services.importing.packets import open_capture_in_memory
 
 TOOLS = {"lint": "ruff", "types": "mypy", "tests": "python"}
 """The command of each part."""
@@ -80,3 +87,61 @@ def test_the_wheel_contains_the_rooms(tracked: set[str], tmp_path: Path) -> None
     }
     assert expected - packed == set()
     assert all(name.startswith("kiebitz/") for name in packed)
+
+
+Sources = dict[str, set[Path]]
+
+
+@pytest.fixture(scope="module")
+def to_compile() -> tuple[Sources, Sources]:
+    """The sources of the patterns in pyproject.toml: what is compiled, except what is not."""
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    compiled, omitted = (
+        {pattern: {path.resolve() for path in (ROOT / "kiebitz").glob(pattern)} for pattern in patterns}
+        for patterns in (wheel["hooks"]["custom"][key] for key in ("compiled", "not-compiled"))
+    )
+    return compiled, omitted
+
+
+def test_each_pattern_of_compiled_modules_has_some(to_compile: tuple[Sources, Sources]) -> None:
+    compiled, omitted = to_compile
+    every = set().union(*compiled.values())
+    assert [pattern for pattern, sources in compiled.items() if not sources] == []
+    assert [pattern for pattern, sources in omitted.items() if not sources & every] == []
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [
+        "maexchen-head-tiny.pcap",
+        "schafkopf-1.3-badcard.pcap",
+        "catan-yaks-g1-3p.pcap.gz",
+        "okey-seed-game-win.pcap.gz",
+        "cgml-tiny.pcap.gz",
+    ],
+)
+def test_what_is_called_for_each_message_is_compiled(
+    capture: str, to_compile: tuple[Sources, Sources]
+) -> None:
+    compiled, omitted = (set().union(*sources.values()) for sources in to_compile)
+    path = str(ROOT / "captures" / capture)
+    # What is called once, to load the protocol, is called now.
+    open_capture_in_memory(path)
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            calls[frame.f_code.co_filename] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        connection, _ = open_capture_in_memory(path)
+    finally:
+        sys.setprofile(before)
+    (messages,) = connection.execute("SELECT count(*) FROM messages").fetchone()
+    connection.close()
+    called = {Path(name) for name, number in calls.items() if number >= messages}
+    rooms = {path.resolve() for path in called if path.is_relative_to(ROOT) and ".venv" not in path.parts}
+    assert rooms, "nothing was counted"
+    assert rooms - (compiled - omitted) == set()
