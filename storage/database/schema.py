@@ -30,6 +30,9 @@ GREATEST_ID = (1 << 63) - 1
 
 MEMORY = ":memory:"
 
+ANONYMIZED = "anonymized"
+"""What anonymized sessions have in place of their source, and in their name."""
+
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
 """The statements that create an empty database, made by `tests/support/make_schema.py`."""
 
@@ -83,6 +86,9 @@ def _of(table: str) -> Column:
 Word = str
 """Annotation of a text from Kiebitz's own vocabulary."""
 
+Personal = str
+"""Annotation of a text that may tell who played; an anonymized session has none of these."""
+
 Losses = str | None
 """Annotation of the losses of a capture, which are in another table."""
 
@@ -96,14 +102,14 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: int
-    name: str
+    name: Personal
     kind: Word
-    source: str
+    source: Personal
     started_ns: int | None
     ended_ns: int | None = None
     kiebitz_version: str
     continues: bool = False
-    note: str | None = None
+    note: Personal | None = None
     lacks: Losses = None
     before: Before
 
@@ -113,6 +119,15 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
         fields = {name: value for name, value in values.items() if name in cls.__struct_fields__}
         before = {table: values[f"{table}_before"] for table in NUMBERED}
         return cls(**fields | {"continues": bool(values["continues"]), "before": before})
+
+    def anonymized(self) -> Self:
+        """Return the row without personal texts."""
+        texts = {
+            name: None if kind.endswith("None") else ANONYMIZED
+            for name, kind in self.__annotations__.items()
+            if kind.startswith("Personal")
+        }
+        return msgspec.structs.replace(self, **texts | {"name": f"{ANONYMIZED} {self.id}"})
 
     def columns(self) -> tuple[Any, ...]:
         """Return the values of the table's columns."""
@@ -125,7 +140,8 @@ _COLUMN_OF = {
     "int | None": NUMBER.or_null,
     "bool": NUMBER,
     "str": TEXT,
-    "str | None": TEXT.or_null,
+    "Personal": TEXT,
+    "Personal | None": TEXT.or_null,
     "Word": WORD,
 }
 """Annotation of a field in a record -> the column; other fields are in no column."""

@@ -54,10 +54,6 @@ _INDEX_FACTOR = 1.25
 _INDEXING_S = 0.3
 """Time in seconds for indexes after `Recorder.stop_soon`."""
 
-
-ANONYMIZED = "anonymized"
-"""The source of an anonymized session."""
-
 SessionKind = Literal["relay", "sniff", "import", "replay", "collect"]
 
 
@@ -99,8 +95,6 @@ class Recorder:
             self.indexed = kind != "import" or any(last.values())
             if self.indexed:
                 self._create_indexes()
-            if anonymizer is not None:
-                source, name = ANONYMIZED, f"{ANONYMIZED} {self.session_id}"
             session = SessionRow(
                 id=self.session_id,
                 name=encodable(name or os.path.basename(source)),
@@ -110,6 +104,8 @@ class Recorder:
                 kiebitz_version=kiebitz_version(),
                 before={table: last[table] for table in NUMBERED},
             )
+            if anonymizer is not None:
+                session = session.anonymized()
             self.numbers = Timeline(connection, session).numbers
             self._unwritten = session
             if kind != "import":
