@@ -34,9 +34,9 @@ from kiebitz.dissectors.drafting.relations import (
 )
 from kiebitz.dissectors.drafting.rows import relate, rows_of
 from kiebitz.dissectors.drafting.traffic import Conversation, Message, Segment, segments_of
-from kiebitz.dissectors.drafting.turns import Turn, find_turn
+from kiebitz.dissectors.drafting.turns import find_turn
 from kiebitz.dissectors.drafting.verification import verify
-from kiebitz.dissectors.drafting.writer import Contents, quoted, text_of
+from kiebitz.dissectors.drafting.writer import Contents, text_of
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.model import DIRECTIONS, Direction
@@ -174,7 +174,7 @@ def draft(
         rows=by_name,
         codes={row.name: int(row.name.removeprefix(CODED)) for row in rows if forms[row.direction].has_codes},
         identity=_identity(rows, identifiers),
-        hints=_hints(turn),
+        turn=turn,
         game=identifiers.room if identifiers.room.isidentifier() else "",
     )
     on_progress(7, _STEPS)
@@ -291,7 +291,7 @@ def _line_end(segments: Iterable[Segment], choice: Choice) -> str:
     return "\r\n" if crs > 0.5 * lines else ""
 
 
-# Identity and hints.
+# Identity.
 
 
 def _identity(rows: Sequence[Row], identifiers: Identifiers) -> dict[str, tuple[list[str], str]]:
@@ -311,19 +311,6 @@ def _identity(rows: Sequence[Row], identifiers: Identifiers) -> dict[str, tuple[
 def _names(rows: Sequence[Row], direction: str, names: Collection[str]) -> list[str]:
     """Return those message names that have rows, in their order."""
     return list(dict.fromkeys(row.name for row in rows if row.direction == direction and row.name in names))
-
-
-def _hints(turn: Turn | None) -> list[str]:
-    """Return the comments at the end: an event for the turn, which hides all others."""
-    if turn is None:
-        return []
-    event = f'on = {quoted(turn.name)}, say = "it is {{who}}\'s turn", turn = true, put = {{ turn = "who" }}'
-    return [
-        f"{turn.name} says whose turn it is: that player acted next in {turn.hits} of {turn.total} cases.",
-        "Without events, each message is one; with them, only these are shown:",
-        "[events]",
-        f"turn = {{ {event} }}",
-    ]
 
 
 def _warnings(

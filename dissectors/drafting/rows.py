@@ -18,9 +18,9 @@ from kiebitz.dissectors.drafting.fields import (
 )
 from kiebitz.dissectors.drafting.format_choice import FormatChoice
 from kiebitz.dissectors.drafting.identifiers import Identifiers
+from kiebitz.dissectors.drafting.positional import variants, words_of
 from kiebitz.dissectors.drafting.relations import Broadcast, Kind
 from kiebitz.dissectors.drafting.traffic import Message
-from kiebitz.dissectors.drafting.variants import variants
 from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.model import Direction
 
@@ -111,36 +111,37 @@ def _positional_rows(
     kind: Kind, messages: list[Message], form: FormatChoice, types: TypeInference, identifiers: Identifiers
 ) -> Iterator[Row]:
     direction, name = kind
-    is_words = form.format.kind == "words"
-    delimiter = " " if is_words else form.format.delimiter
-    for own, required, tail, item_size in variants(messages, identifiers.players, is_words):
-        most = required if tail else max(len(message.values) for message in own)
+    delimiter = " " if form.format.kind == "words" else form.format.delimiter
+    for own, slots in variants(messages, identifiers.players, form.format.kind == "words"):
+        rows = [(words_of(message), 0) for message in own[:_MAX_VALUES]]
         columns: list[Column] = []
-        for index in range(1, min(most, MAX_FIELDS) + 1):
-            key = str(index)
-            found = [message.values[key] for message in own[:_MAX_VALUES] if key in message.values]
-            place = direction, name, (key,)
-            columns.append(
-                Column(
-                    "",
-                    _whole(name, types.framed_type_of(name, found, _always(identifiers.types.get(place)))),
-                    optional=index > required,
-                    generated=place in identifiers.generated,
-                    key=key,
-                )
-            )
-        if tail:
-            tails = [[*message.values.values()][required:] for message in own[:_MAX_VALUES]]
-            last = Column("", "rest", key=str(required + 1), optional=any(not each for each in tails))
-            if tail == "counted":
-                last = Column("", _items(name, tails, types, item_size), key=last.key)
-                # No identifier is a number of items.
-                columns[-1].type = types.type_of(
-                    name, [len(each) // item_size for each in tails], _always(None)
-                )
-            elif tail == "list":
-                last.type = _list(name, tails, types, delimiter, is_words)
-            columns.append(last)
+        has_lists = False
+        for slot in slots[:MAX_FIELDS]:
+            key = str(len(columns) + 1)
+            ends = [(words, slot.end(words, at)) for words, at in rows]
+            taken = [words[at:end] for (words, at), (_, end) in zip(rows, ends, strict=True)]
+            rows, column = ends, Column("", "rest", key=key)
+            if slot.kind in ("word", "optional"):
+                place = direction, name, (key,)
+                identifier = None if has_lists else identifiers.types.get(place)
+                found = [words[0] for words in taken if words]
+                column.type = _whole(name, types.framed_type_of(name, found, _always(identifier)))
+                column.optional = slot.kind == "optional"
+                column.generated = place in identifiers.generated
+            elif slot.kind == "counted":
+                numbers = [(len(words) - 1) // slot.size for words in taken]
+                columns.append(Column("", types.type_of(name, numbers, _always(None)), key=key))
+                column.key = str(len(columns) + 1)
+                column.type = _items(name, [words[1:] for words in taken], types, slot.size)
+            elif slot.kind == "until":
+                column.type = f"[{_item(name, [words[:-1] for words in taken], types)}]..'{slot.word}'"
+            else:
+                column.optional = any(not words for words in taken)
+                item = _item(name, taken, types)
+                if slot.kind == "list" and (item not in ("text", "rest") or delimiter != " "):
+                    column.type = f"[{item}{'' if delimiter == ',' else delimiter}]"
+            has_lists |= slot.kind not in ("word", "optional")
+            columns.append(column)
         yield Row(name, direction, own, _with_names(columns))
 
 
@@ -149,23 +150,17 @@ def _whole(name: str, kind: str) -> str:
     return "rest" if name == NAMELESS and kind == "text" else kind
 
 
-def _items(name: str, tails: Sequence[Sequence[str]], types: TypeInference, size: int) -> str:
+def _item(name: str, lists: Sequence[Sequence[str]], types: TypeInference) -> str:
+    """Return the type of the items of lists."""
+    items = [item for words in lists for item in words]
+    return types.type_of(name, items, _always(None)) if items else "text"
+
+
+def _items(name: str, lists: Sequence[Sequence[str]], types: TypeInference, size: int) -> str:
     """Return the type of a list with items of several words, after the number of its items."""
-    parts = []
-    for place in range(size):
-        kind = types.type_of(name, [word for tail in tails for word in tail[place::size]], _always(None))
-        parts.append("text" if kind[0] in "[{" else kind)
-    return ItemTypes(tuple(parts)).notation(field_names(parts))
-
-
-def _list(
-    name: str, tails: Sequence[Sequence[str]], types: TypeInference, delimiter: str, is_words: bool
-) -> str:
-    """Return the type of the field that takes all remaining words: a list of one type, or free text."""
-    items = [item for tail in tails for item in tail]
-    item = types.type_of(name, items, _always(None)) if items else "rest"
-    is_list = bool(items) and (item not in ("text", "rest") or not is_words)
-    return f"[{item}{'' if delimiter == ',' else delimiter}]" if is_list else "rest"
+    kinds = (_item(name, [words[place::size] for words in lists], types) for place in range(size))
+    parts = tuple("text" if kind[0] in "[{" else kind for kind in kinds)
+    return ItemTypes(parts).notation(field_names(parts))
 
 
 def _binary_row(

@@ -15,6 +15,9 @@ from kiebitz.dissectors.drafting.traffic import Message
 
 _TURN = re.compile(r"turn|current|next|active|dran|zug|aktiv|move", re.IGNORECASE)
 
+_CERTAIN = 8
+"""Number of messages from which the turn is certain."""
+
 
 class Turn(msgspec.Struct):
     """A message that says whose turn it is: the field with the player, None if it is the receiver."""
@@ -23,6 +26,11 @@ class Turn(msgspec.Struct):
     path: tuple[str, ...] | None
     hits: int
     total: int
+
+    @property
+    def is_certain(self) -> bool:
+        """True if that player nearly always acted next."""
+        return self.total >= _CERTAIN and self.hits >= 0.95 * self.total
 
 
 def find_turn(messages: Sequence[Message], heartbeats: set[Kind], identifiers: Identifiers) -> Turn | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from kiebitz.dissectors.drafting.fields import Column, Row, quoted_name
+from kiebitz.dissectors.drafting.turns import Turn
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.protocol_file.specification import Format, Framing, HeaderPart
@@ -20,6 +21,7 @@ MAX_TEXT = 250_000
 """Maximum size of a draft, in bytes."""
 
 _MAX_COMMENT = 160
+_PLAYER = re.compile(r"(player|id)(?![\w:])")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -38,7 +40,7 @@ class Contents(msgspec.Struct):
         rows: Rows by message name.
         codes: Numbers that stand for message names.
         identity: Values of `[identity]`, with a comment each.
-        hints: Lines of comments at the end.
+        turn: The message that says whose turn it is, if there is one.
         game: Field with the game to which a message belongs; empty if there is one game at a time.
         shortfall: Sentence about traffic that the draft does not describe; empty if it describes nearly all.
     """
@@ -55,7 +57,7 @@ class Contents(msgspec.Struct):
     rows: dict[str, list[Row]]
     codes: dict[str, int]
     identity: dict[str, tuple[list[str], str]]
-    hints: Sequence[str]
+    turn: Turn | None
     game: str = ""
     shortfall: str = ""
 
@@ -86,9 +88,21 @@ def text_of(contents: Contents) -> str:
         for key, (names, why) in contents.identity.items():
             value = quoted(names[0]) if len(names) == 1 else f"[{', '.join(map(quoted, names))}]"
             lines.append(f"{key} = {value}{comment(why)}")
-    if contents.hints:
-        lines += ["", *(f"# {printable(hint)[:300]}" for hint in contents.hints)]
+    if contents.turn is not None and contents.turn.name in contents.rows:
+        lines += ["", *_turn(contents.turn, contents.rows[contents.turn.name])]
     return "\n".join(lines) + "\n"
+
+
+def _turn(turn: Turn, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a silent event for the turn, as a comment if it is not certain or the player is not clear."""
+    key = turn.path[0] if turn.path is not None else None
+    of_players = [{column.key for column in row.columns if _PLAYER.match(column.type)} for row in rows]
+    is_clear = all(found == ({key} if key is not None else set()) for found in of_players)
+    is_clear &= key is not None or not any(row.broadcast for row in rows)
+    why = f"that player acted next in {turn.hits} of {turn.total} cases; all messages are still events"
+    hidden = "" if is_clear and turn.is_certain else "# "
+    yield f"{hidden}[events]"
+    yield f"{hidden}turn = {{ on = {quoted(turn.name)}, silent = true, turn = true }}{comment(why)}"
 
 
 def _head(contents: Contents) -> Iterator[str]:

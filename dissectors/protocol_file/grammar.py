@@ -55,7 +55,7 @@ def _event_kinds(plan: Plan) -> Iterator[EventKind]:
     if plan.specification.table is not None:
         yield from (event.row for event in plan.specification.events if event.row is not None)
         return
-    specs = {spec.kind: spec for spec in plan.specification.events}
+    specs = {spec.kind: spec for spec in plan.specification.events if not spec.silent}
     for event in plan.events:
         if event.silent:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -148,16 +149,15 @@ class Plan:
     def __init__(self, specification: Specification) -> None:
         self.specification = specification
         self.roles = roles_of(specification)
-        self.has_events = bool(specification.events)
+        self.has_events = not all(event.silent for event in specification.events)
         identity = specification.identity
         self.at_ports = dict(zip(specification.ports, identity.ports, strict=False)) if identity else {}
         """Names of the players at the server's ports, if these identify them."""
         counted = _counted(specification)
-        self.events = (
-            [_event_plan(event, counted.get(event.kind, {})) for event in specification.events]
-            if self.has_events
-            else [EventPlan(kind=name, values=counted.get(name, {})) for name in _eventful(specification)]
-        )
+        self.events = [_event_plan(event, counted.get(event.kind, {})) for event in specification.events]
+        if not self.has_events:
+            names = _eventful(specification)
+            self.events += (EventPlan(kind=name, values=counted.get(name, {})) for name in names)
         self.rules = [_rule_plan(rule, self._fields(rule)) for rule in specification.rules]
         game = specification.game
         self.rooms = (
@@ -208,8 +208,8 @@ class Plan:
         return {id(row): plan for row, plan in zip(rows, self.rows, strict=True)}
 
     def _row_plan(self, row: MessageSpec, role: Role) -> RowPlan:
-        specs = self.specification.events or (None,) * len(self.events)
-        events = [plan for plan, spec in zip(self.events, specs, strict=True) if _is_about(row, plan, spec)]
+        specs = zip_longest(self.events, self.specification.events)
+        events = [plan for plan, spec in specs if _is_about(row, plan, spec)]
         rules = [
             plan
             for plan, spec in zip(self.rules, self.specification.rules, strict=True)

@@ -107,13 +107,11 @@ class StatisticsSection:
             self._source.wrong_key(path, 'a histogram needs by, such as by = "dice"')
         if spec.form == "durations" and spec.begins is None:
             self._source.wrong_key(path, "durations need begins, such as begins = \"kind == 'turn'\"")
-        known = (
-            {event.kind: event for event in events}
-            if events
-            else {row.name: EventSpec(kind=row.name, on=(row.name,)) for row in self._messages}
-        )
+        known = {event.kind: event for event in events if not event.silent} or {
+            row.name: EventSpec(kind=row.name, on=(row.name,)) for row in self._messages
+        }
         for kind in spec.on:
-            if kind not in known or known[kind].silent:
+            if kind not in known:
                 self._source.wrong((*path, spec.form), f"no event {kind}{near(kind, known)}")
         names = self._names([known[kind] for kind in spec.on if kind in known])
         for key in ("when", "by", "amount", "begins"):

@@ -22,7 +22,8 @@ from strength import every
 
 from kiebitz.dissectors.drafting.draft import Draft, draft
 from kiebitz.dissectors.drafting.traffic import Conversation, Piece, segments_of
-from kiebitz.dissectors.model import port_of
+from kiebitz.dissectors.drafting.writer import row_text
+from kiebitz.dissectors.model import DIRECTIONS, port_of
 from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.services.drafting import Server, Traffic, draft_from
@@ -85,6 +86,12 @@ def test_a_draft_dissects_other_games(wire: Wire) -> None:
     assert valid >= 0.98 * total
 
 
+@pytest.mark.parametrize(("name", "sign"), [("pairs", ""), ("block", "# ")])
+def test_a_certain_turn_is_no_comment(name: str, sign: str) -> None:
+    text = _drafted(next(wire for wire in WIRES if wire.name == name))[0].text
+    assert f'\n{sign}[events]\n{sign}turn = {{ on = "TURN", silent = true, turn = true }}' in text
+
+
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize("wire", every(4, WIRES), ids=lambda wire: wire.name)
 def test_the_order_of_captures_changes_nothing(wire: Wire) -> None:
@@ -130,6 +137,40 @@ def test_several_games_at_once(join: str, joined: str, said: str, game: str) -> 
     room = read_specification(drafted.text).game
     assert room is not None
     assert room.id == game
+
+
+def _talk(lines: list[str], clients: int = 1) -> list[Conversation]:
+    """Return conversations in which a client asks for each line, one after the other."""
+    pieces: list[list[Piece]] = [[] for _ in range(clients)]
+    at = [[0, 0] for _ in range(clients)]
+    for number, line in enumerate(lines):
+        client = number % clients
+        for order, text in enumerate((f"ASK {number % 7}\n", f"{line}\n")):
+            time = 1_000_000_000 * number + 50_000_000 * order
+            pieces[client].append(Piece(DIRECTIONS[order], time, at[client][order], text.encode()))
+            at[client][order] += len(text.encode())
+    return [Conversation(f"10.0.0.2:{number}", SERVER, "tcp", own) for number, own in enumerate(pieces)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "row"),
+    [
+        (
+            ["ROOMS 0 2 an bo", "ROOMS 2 7 Blue OPEN 8 Red SHUT 0", "ROOMS 1 9 Red SHUT 1 bo"],
+            "s: number=0..2 list=[{number=7..9 word=Blue|Red word2=OPEN|SHUT}]*number number2=0..2"
+            " list2=[an|bo]*number2",
+        ),
+        (["WHO ann bob END 3", "WHO cem END 1", "WHO END 2"], "s: list=[ann|bob|cem]..'END' number=1..3"),
+        (["+WHO ann here", "+WHO bob gone"], "s: word=ann|bob word2=gone|here"),
+        (["game over now", "game begins ann", "game begins bob"], "s: word=begins|over word2=ann|bob|now"),
+        (["GAME OVER", "GAME STARTS 5"], "s: number=0.."),
+    ],
+    ids=["counted", "until", "sign", "small", "long"],
+)
+def test_lists_of_words(lines: list[str], row: str) -> None:
+    drafted = draft(_talk(lines * 9), [4711], "lists")
+    assert row in {row_text(each).partition(" < ")[0] for each in drafted.rows}
+    assert drafted.described == 1
 
 
 def test_a_gap_loses_few_messages() -> None:

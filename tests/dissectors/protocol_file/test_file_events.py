@@ -131,6 +131,14 @@ def test_silent_events_belong_to_the_event_of_their_message() -> None:
     assert [message.event_id for message in found.messages] == [1, 2, None, 3]
 
 
+def test_messages_are_events_beside_silent_ones() -> None:
+    turn = '[events]\nTURN = { on = "TURN", silent = true, turn = true }'
+    about = f'protocol = "x"\nport = 4711\n[messages]\nTURN = "s*: name=player"\nROLL = "c:"\n{turn}'
+    found = Conversation(dissector_of(about)).send("a< TURN ann", "a> ROLL", "a< TURN bob").found()
+    assert [event.kind for event in found.events] == ["TURN", "ROLL", "TURN"]
+    assert state_of(found)["turn"] == "bob"
+
+
 def test_snapshots_have_the_changes_of_silent_events() -> None:
     lines = ["a< START 3", *("a< LINE ann 4" for _ in range(SNAPSHOT_EVERY))]
     found = Conversation(dissector_of(DOTS)).send(*lines).found()
