@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from all_cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 from inspected_captures import CAPTURES
+from message_cases import CASES
 from session_factory import Conversation, record
 from strength import a_few, every, times
 

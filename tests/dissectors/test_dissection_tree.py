@@ -5,17 +5,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import knobeln_cases
 import msgspec
-import noughts_cases
 import pytest
-from all_cases import CASES
-from cases import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inspected_captures import CAPTURES, messages_of
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
+from message_cases import CASES, Case
 from strength import few_captures, times
 from tables import rows_of
 
@@ -34,14 +31,9 @@ from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.testing import check_anatomy
 
-ALL_CASES: dict[Dissector, list[Case]] = {
-    **CASES,
-    KNOBELN: [*knobeln_cases.SOUND, *knobeln_cases.MALFORMED],
-    NOUGHTS: [*noughts_cases.SOUND, *noughts_cases.MALFORMED],
-}
 RECORDED = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
-each_protocol = pytest.mark.parametrize("dissector", ALL_CASES, ids=lambda dissector: dissector.protocol)
+each_protocol = pytest.mark.parametrize("dissector", CASES, ids=lambda dissector: dissector.protocol)
 
 
 def check_frame(dissector: Dissector, frame: bytes, direction: Direction) -> None:
@@ -64,7 +56,7 @@ def check_frame(dissector: Dissector, frame: bytes, direction: Direction) -> Non
 
 @each_protocol
 def test_the_pieces_of_every_case_are_all_of_it(dissector: Dissector) -> None:
-    for case in ALL_CASES[dissector]:
+    for case in CASES[dissector]:
         check_frame(dissector, case.data, case.direction)
 
 
@@ -74,7 +66,7 @@ def test_the_pieces_of_every_case_are_all_of_it(dissector: Dissector) -> None:
 def test_the_pieces_of_a_broken_message_are_all_of_it(
     dissector: Dissector, data: st.DataObject, inserted: bytes
 ) -> None:
-    case = data.draw(st.sampled_from(ALL_CASES[dissector]))
+    case = data.draw(st.sampled_from(CASES[dissector]))
     at = data.draw(st.integers(0, len(case.data)))
     check_anatomy(dissector, case.data[:at] + inserted + case.data[at:], case.direction)
 
@@ -97,18 +89,10 @@ def test_the_pieces_of_what_was_recorded_are_all_of_it(name: str) -> None:
 # The bytes of a value's piece alone decode to the value.
 
 
-@pytest.mark.parametrize(
-    ("dissector", "cases"),
-    [
-        (MAEXCHEN, CASES[MAEXCHEN]),
-        (KNOBELN, ALL_CASES[KNOBELN]),
-        (NOUGHTS, ALL_CASES[NOUGHTS]),
-    ],
-    ids=lambda given: given.protocol if isinstance(given, Dissector) else "",
-)
-def test_the_bytes_of_a_field_say_its_value(dissector: Dissector, cases: list[Case]) -> None:
+@pytest.mark.parametrize("dissector", [MAEXCHEN, KNOBELN, NOUGHTS], ids=lambda dissector: dissector.protocol)
+def test_the_bytes_of_a_field_say_its_value(dissector: Dissector) -> None:
     count = 0
-    for case in cases:
+    for case in CASES[dissector]:
         row = dissector.codec.decode(case.data, case.direction).row
         types = {} if row is None else {field.name: field.type for field in row.fields}
         for piece in _valued(dissector, case):
@@ -185,7 +169,7 @@ def taken(dissector: Dissector, frame: bytes, direction: Direction) -> list[Take
 
 def anatomies(table: str) -> Iterator[tuple[str, Dissector, Direction, list[Taken]]]:
     """Yield the rows of a table: protocol, direction, title, and the pieces: kind, bytes, and path=value."""
-    protocols = {dissector.protocol: dissector for dissector in ALL_CASES}
+    protocols = {dissector.protocol: dissector for dissector in CASES}
     for row in rows_of(table, " | "):
         head, *parts = row.replace(" | | ", " | ").split(" | ")
         protocol, direction, title = head.split(" ", 2)

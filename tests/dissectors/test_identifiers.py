@@ -6,10 +6,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from all_cases import CASES, each_protocol
 from bijections import back, onwards
-from cases import Case
 from inspected_captures import CAPTURES, Said, messages_of
+from message_cases import CASES, Case, each_protocol
 from single_direction import is_one_frame
 from strength import a_few, few_captures
 

@@ -11,7 +11,7 @@ from itertools import count
 
 import msgspec
 import pytest
-from all_cases import CASES
+from message_cases import CASES
 from strength import times
 from table_driver import Play
 

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from all_cases import CASES
 from command import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from message_cases import CASES
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector

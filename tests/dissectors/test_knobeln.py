@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cases import Case
 from kiebitz_knobeln.dissector import KNOBELN
-from knobeln_cases import MALFORMED, SOUND
+from message_cases import Case, cases
 from strength import times
 
 from kiebitz.dissectors.dissector import Likeness
@@ -15,7 +14,7 @@ from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Gap, Ids, 
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
-CASES = [*SOUND, *MALFORMED]
+CASES = cases(KNOBELN)
 SERVER = "127.0.0.1:5000"
 ALICE = Stream(1, "udp", "127.0.0.1:40001", SERVER, 0)
 BOB = Stream(2, "udp", "127.0.0.1:40002", SERVER, 0)
@@ -68,7 +67,7 @@ def test_a_datagram_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> N
 @pytest.mark.parametrize(
     ("data", "direction", "expected"),
     [
-        *((case.data, case.direction, "certain") for case in SOUND),
+        *((case.data, case.direction, "certain") for case in cases(KNOBELN, "sound")),
         (b"hallo alice", "c2s", "similar"),
         (b"HALLO", "c2s", "similar"),
         (b"REGISTER;alice", "c2s", None),

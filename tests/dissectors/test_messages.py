@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
-import catan_cases
-import cgml_cases
-import knobeln_cases
-import maexchen_cases
-import noughts_cases
-import okey_cases
 import pytest
-import schafkopf_cases
-from all_cases import CASES
-from cases import Case
-from cgml_broken import BROKEN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
+from message_cases import CASES, Case, cases, groups, path_of, rewritten
 from single_direction import inspect
-from strength import times
+from snapshots import as_bytes, as_text, check, marked, unmarked
+from strength import every, times
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Findings
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
@@ -33,47 +24,8 @@ from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.testing import payloads
 
-
-class Group(NamedTuple):
-    """Cases that are treated alike. With `exact`, encoding gives their bytes; else, if set, their fields."""
-
-    dissector: Dissector
-    cases: list[Case]
-    severity: str | None = None
-    sound: bool = True
-    exact: bool | None = None
-
-
-GROUPS = [
-    Group(MAEXCHEN, maexchen_cases.SOUND, exact=True),
-    Group(MAEXCHEN, maexchen_cases.LOOSE, "note"),
-    Group(MAEXCHEN, maexchen_cases.MALFORMED, "error", False),
-    Group(SCHAFKOPF, schafkopf_cases.SOUND, exact=True),
-    Group(SCHAFKOPF, schafkopf_cases.LOOSE, "note"),
-    Group(SCHAFKOPF, schafkopf_cases.IGNORED, "note", False),
-    Group(SCHAFKOPF, [*schafkopf_cases.MALFORMED, *schafkopf_cases.NO_PAKET], "error", False),
-    Group(SCHAFKOPF, schafkopf_cases.UNKNOWN, "note", False),
-    Group(CATAN, catan_cases.SOUND, exact=True),
-    Group(CATAN, catan_cases.DIALECTS, exact=False),
-    Group(CATAN, catan_cases.LOOSE, "note", exact=False),
-    Group(CATAN, catan_cases.IGNORED, "note", False),
-    Group(CATAN, catan_cases.MALFORMED, "error", False),
-    Group(CATAN, catan_cases.NO_MESSAGE, "error", False),
-    Group(CATAN, catan_cases.UNKNOWN, "warning", False),
-    Group(OKEY, okey_cases.SEED, exact=True),
-    Group(OKEY, okey_cases.HEAD, exact=False),
-    Group(OKEY, okey_cases.LOOSE, "note"),
-    Group(OKEY, okey_cases.MALFORMED, "error", False),
-    Group(CGML, cgml_cases.SOUND, exact=False),
-    Group(CGML, cgml_cases.LOOSE, "note"),
-    Group(CGML, BROKEN, "error", False),
-    Group(KNOBELN, knobeln_cases.SOUND, exact=True),
-    Group(KNOBELN, knobeln_cases.MALFORMED, "error", False),
-    Group(NOUGHTS, noughts_cases.SOUND),
-    Group(NOUGHTS, noughts_cases.MALFORMED, "error", False),
-]
-DISSECTORS = dict.fromkeys(group.dissector for group in GROUPS)
-ROWS = [(dissector, row) for dissector in DISSECTORS for row in dissector.grammar.rows]
+CONFORMING = ("sound", "dialects")
+"""Titles of the groups whose messages have no diagnostics."""
 
 
 def label(value: object) -> str | None:
@@ -82,63 +34,83 @@ def label(value: object) -> str | None:
             return value.protocol
         case Case():
             return f"{value.direction} {value.data[:60]!r}"
-        case MessageType():
-            return f"{value.direction} {value.name} {','.join(field.name for field in value.fields)}"
     return None
 
 
-def each(groups: Iterable[Group], share: int = 1) -> pytest.MarkDecorator:
-    """Parametrize a test with the cases of these groups, in `make test` with one in `share` of each."""
-    rows = [(group.dissector, case, group) for group in groups for case in [*group.cases][:: times(1, share)]]
+each_protocol = pytest.mark.parametrize("dissector", CASES, ids=label)
+
+Row = tuple[Dissector, str, Case]
+
+
+def each(rows: Iterable[Row], share: int) -> pytest.MarkDecorator:
+    """Parametrize a test with these cases, in `make test` with one in `share`."""
     return pytest.mark.parametrize(
-        ("dissector", "case", "group"), rows, ids=[f"{label(row[0])} {label(row[1])}" for row in rows]
+        ("dissector", "title", "case"), every(share, rows, lambda row: f"{label(row[0])} {label(row[2])}")
     )
 
 
-def sound_cases(dissector: Dissector) -> list[Case]:
-    return [case for group in GROUPS if group.dissector == dissector and group.sound for case in group.cases]
+ROWS: list[Row] = [
+    (dissector, title, case)
+    for dissector in CASES
+    for title, some in groups(dissector).items()
+    for case in some
+]
 
 
 # Decoding and encoding.
 
 
-@each(GROUPS, 2)
-def test_a_message_decodes_to_what_it_says(dissector: Dissector, case: Case, group: Group) -> None:
-    decoded = dissector.codec.decode(case.data, case.direction)
-    name = decoded.row.name if decoded.row is not None else None
-    assert (name, decoded.fields, decoded.valid) == (case.name, case.fields, group.sound)
-    places = [(violation.code, *violation.place(case.data)) for violation in decoded.violations]
-    assert sorted(places) == sorted(case.diagnostics)
-    worst = {violation.severity for violation in decoded.violations} - (
-        {"note"} if group.severity == "error" else set()
-    )
-    assert worst == ({group.severity} if case.diagnostics else set())
-    is_ignored = group.cases in (schafkopf_cases.IGNORED, catan_cases.IGNORED)
-    assert (
-        group.sound
-        or is_ignored
-        or all(violation.expected and violation.clause for violation in decoded.violations)
-    )
+@each_protocol
+def test_messages_decode_to_what_they_say(dissector: Dissector) -> None:
+    check(path_of(dissector), rewritten(dissector))
 
 
-@each((group for group in GROUPS if group.exact is not None), 2)
-def test_a_message_is_encoded_as_it_was_read(dissector: Dissector, case: Case, group: Group) -> None:
-    assert case.name is not None
-    encoded = dissector.codec.encode(case.name, case.direction, case.fields)
-    if group.exact:
-        assert encoded == case.data
-    decoded = dissector.codec.decode(encoded, case.direction)
-    assert decoded.row is not None
-    assert (decoded.row.name, decoded.fields) == (case.name, case.fields)
+@each_protocol
+def test_the_groups_contain_what_their_titles_say(dissector: Dissector) -> None:
+    expected = {"loose": {"", "note"}, "ignored": {"note"}, "unknown": {"note", "warning"}}
+    for title, some in groups(dissector).items():
+        severities = {""} if title in CONFORMING else expected.get(title, {"error"})
+        if title == "broken message names":
+            severities = {"error", "warning"}
+        assert {case.severity for case in some} <= severities, title
+        for case in some:
+            decoded = dissector.codec.decode(case.data, case.direction)
+            assert decoded.valid == (title in (*CONFORMING, "loose")), case
+            assert (
+                decoded.valid
+                or title == "ignored"
+                or all(violation.expected and violation.clause for violation in decoded.violations)
+            ), case
 
 
-@pytest.mark.parametrize(("dissector", "row"), ROWS, ids=label)
-def test_every_row_has_a_case_a_clause_and_a_gloss(dissector: Dissector, row: MessageType) -> None:
-    assert any(
-        dissector.codec.decode(case.data, case.direction).row is row for case in sound_cases(dissector)
-    )
-    assert row.clause
-    assert row.description
+@each_protocol
+def test_a_message_is_encoded_as_it_was_read(dissector: Dissector) -> None:
+    for case in cases(dissector, *(title for title in CONFORMING if title in groups(dissector))):
+        assert case.name is not None
+        encoded = dissector.codec.encode(case.name, case.direction, case.fields)
+        decoded = dissector.codec.decode(encoded, case.direction)
+        assert decoded.row is not None
+        assert (decoded.row.name, decoded.fields) == (case.name, case.fields)
+    for case in groups(dissector)["sound"] if dissector not in (CGML, NOUGHTS) else ():
+        assert case.name is not None
+        assert dissector.codec.encode(case.name, case.direction, case.fields) == case.data
+
+
+@each_protocol
+def test_every_row_has_a_case_a_clause_and_a_gloss(dissector: Dissector) -> None:
+    decoded = [dissector.codec.decode(case.data, case.direction) for case in CASES[dissector]]
+    assert {id(row) for row in dissector.grammar.rows} == {id(one.row) for one in decoded if one.valid}
+    assert all(row.clause and row.description for row in dissector.grammar.rows)
+
+
+@given(st.binary(max_size=40), st.lists(st.integers(0, 40), max_size=6, unique=True))
+def test_any_bytes_can_be_written_as_text_with_marks(data: bytes, cuts: list[int]) -> None:
+    places = [(start, end - start) for start, end in zip(cuts[::2], cuts[1::2], strict=False) if start < end]
+    nested = [place for place in places if place[0] + place[1] <= len(data)][:1]
+    assert unmarked(marked(data, nested)) == (data, nested)
+    assert as_bytes(as_text(data)) == data
+    assert as_bytes(as_text(data * 300)) == data * 300
+    assert as_text(data).isprintable()
 
 
 NO_ROWS: list[tuple[Dissector, str, Direction, dict[str, Any]]] = [
@@ -184,13 +156,13 @@ def test_values_without_a_row_cannot_be_encoded(
 
 
 @pytest.mark.full(but=1)
-@pytest.mark.parametrize("dissector", DISSECTORS, ids=label)
+@each_protocol
 @given(data=st.data(), direction=st.sampled_from(DIRECTIONS))
 @settings(max_examples=times(300))
 def test_a_broken_message_has_one_diagnostic(
     dissector: Dissector, data: st.DataObject, direction: Direction
 ) -> None:
-    frame = data.draw(payloads([case.data for case in CASES.get(dissector, sound_cases(dissector))]))
+    frame = data.draw(payloads([case.data for case in CASES[dissector]]))
     for decoded in (dissector.codec.decode(frame, direction), dissector.codec.truncated(frame, direction)):
         severe = [
             violation.code
@@ -219,8 +191,6 @@ REST = {
 }
 """The second half of a message."""
 
-over_tcp = each((group for group in GROUPS if group.dissector in FOLLOWING), 8)
-
 
 def messages(found: Findings) -> list[tuple[str, Any, int, int]]:
     return [(message.name, message.fields, message.offset, message.length) for message in found.messages]
@@ -236,9 +206,9 @@ def malformed(found: Findings, start: int = 0) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.full(but=25)
-@over_tcp
+@each((row for row in ROWS if row[0] in FOLLOWING), 8)
 def test_a_message_means_the_same_bytewise_and_the_next_is_read(
-    dissector: Dissector, case: Case, group: Group
+    dissector: Dissector, title: str, case: Case
 ) -> None:
     # Schafkopf has no line end in UTF-16 after which another message could begin.
     is_endless = dissector == SCHAFKOPF and b"\0" in case.data
@@ -251,7 +221,7 @@ def test_a_message_means_the_same_bytewise_and_the_next_is_read(
     assert messages(in_pieces) == messages(whole)
     assert malformed(in_pieces) == malformed(whole)
     assert is_endless or malformed(whole) == sorted(case.diagnostics)
-    for violation in whole.diagnostics if group.severity == "error" else ():
+    for violation in whole.diagnostics if case.severity == "error" else ():
         assert violation.severity == "note" or violation.blame == (
             "client" if case.direction == "c2s" else "server"
         )
@@ -260,19 +230,19 @@ def test_a_message_means_the_same_bytewise_and_the_next_is_read(
 @pytest.mark.full(but=16)
 @each(
     (
-        group
-        for group in GROUPS
-        if group.dissector in FOLLOWING
+        row
+        for row in ROWS
+        if row[0] in FOLLOWING
         and (
-            group.severity is None
-            or group.dissector == SCHAFKOPF
-            or group.cases in (catan_cases.MALFORMED, catan_cases.UNKNOWN)
+            row[1] in CONFORMING
+            or row[0] == SCHAFKOPF
+            or (row[0] == CATAN and row[1] in ("malformed", "unknown"))
         )
     ),
     8,
 )
 def test_a_message_means_the_same_after_a_gap_and_in_mid_stream(
-    dissector: Dissector, case: Case, group: Group
+    dissector: Dissector, title: str, case: Case
 ) -> None:
     before, rest = FOLLOWING[dissector][case.direction], REST[dissector]
     for gap in (7, None):
@@ -306,10 +276,10 @@ SHARED = {"PING", "+PING", "NAME", "STAT", "LEFT"}
 
 
 @pytest.mark.full(but=28)
-@each((group for group in GROUPS if group.sound), 4)
-def test_a_message_is_recognised(dissector: Dissector, case: Case, group: Group) -> None:
+@each((row for row in ROWS if row[1] in (*CONFORMING, "loose")), 4)
+def test_a_message_is_recognised(dissector: Dissector, title: str, case: Case) -> None:
     likeness = dissector.recognise(case.data, case.direction)
-    if group.severity is None:
+    if title in CONFORMING:
         assert likeness == ("similar" if dissector == OKEY and case.name in SHARED else "certain")
     for other in FOLLOWING if dissector in (CATAN, SCHAFKOPF, CGML) else ():
         assert other == dissector or other.recognise(case.data, case.direction) is None
@@ -322,5 +292,5 @@ def test_foreign_traffic_is_not_recognised(
 ) -> None:
     # A capture may hold many megabytes of it: searching for the nearest name of each line takes seconds.
     monkeypatch.setattr(OKEY.grammar, "nearest", pytest.fail)
-    said = [*FOREIGN, *(case.data for case in (maexchen_cases.SOUND if dissector != MAEXCHEN else []))]
+    said = [*FOREIGN, *(case.data for case in (cases(MAEXCHEN, "sound") if dissector != MAEXCHEN else []))]
     assert [data for data in said if dissector.recognise(data, direction) is not None] == []

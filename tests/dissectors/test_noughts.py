@@ -8,14 +8,12 @@ from collections.abc import Sequence
 import pytest
 from conversation import sentences
 from kiebitz_noughts.dissector import NOUGHTS
-from noughts_cases import MALFORMED, SOUND
+from message_cases import CASES
 from noughts_talk import registered
 from strength import times
 
 from kiebitz.dissectors.statistics import statistics_of
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
-
-CASES = [*SOUND, *MALFORMED]
 
 
 def test_its_rows_of_statistics_count_what_players_did() -> None:
@@ -31,7 +29,7 @@ def test_its_rows_of_statistics_count_what_players_did() -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_properties_of_all_protocols(check: Check) -> None:
-    check(NOUGHTS, [case.data for case in CASES], times(EXAMPLES, quick=2))
+    check(NOUGHTS, [case.data for case in CASES[NOUGHTS]], times(EXAMPLES, quick=2))
 
 
 def test_decode_after_encode_is_the_identity() -> None:

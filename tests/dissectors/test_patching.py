@@ -6,10 +6,10 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 import pytest
-from all_cases import CASES, each_protocol
 from bijections import back, onwards
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from message_cases import CASES, each_protocol
 from single_direction import is_one_frame
 from strength import times
 

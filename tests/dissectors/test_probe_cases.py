@@ -5,14 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 
-import knobeln_cases
-import noughts_cases
 import pytest
-from all_cases import CASES
-from cases import Case as Sample
 from inspected_captures import messages_of
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
+from message_cases import CASES, cases
+from message_cases import Case as Sample
 from probe_places import Place, judged_with, lines_of, places_of
 from strength import GAMES, a_few, times
 
@@ -46,8 +44,8 @@ from kiebitz.dissectors.registry import BUILT_IN, dissector_of_text
 
 SAMPLES: dict[Dissector, list[Sample]] = {
     **CASES,
-    NOUGHTS: noughts_cases.SOUND,
-    KNOBELN: knobeln_cases.SOUND,
+    NOUGHTS: cases(NOUGHTS, "sound"),
+    KNOBELN: cases(KNOBELN, "sound"),
 }
 
 WITH_EXPECTATIONS = dissector_of_text(

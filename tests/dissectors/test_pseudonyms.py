@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 
 import pytest
-from all_cases import CASES, each_protocol
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from message_cases import CASES, each_protocol
 from mutated_traffic import Spoilt
 from mutation import Choices
 from strength import a_few, times

@@ -15,7 +15,7 @@ from hypothesis.strategies import just
 from kiebitz_noughts.dissector import NOUGHTS
 from kiebitz_noughts.grammar import GRAMMAR
 from kiebitz_noughts.table import NoughtsTable
-from noughts_cases import SOUND
+from message_cases import cases
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.extras import install_command
@@ -33,7 +33,7 @@ from kiebitz.dissectors.testing import (
     findings_are_consistent,
 )
 
-SAID = [case.data for case in SOUND]
+SAID = [case.data for case in cases(NOUGHTS, "sound")]
 
 
 class SegmentFramer(ByteFramer):

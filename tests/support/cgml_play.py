@@ -9,7 +9,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from cgml_cases import message
 from conversation import Conversation, games_of, violations
 
 from kiebitz.dissectors.game.state import State, apply
@@ -27,6 +26,11 @@ LOGIN, GAME_SERVER = 7001, 7002
 ANNA, BEDA, CYRIL = 11, 12, 13
 PLAYERS = (ANNA, BEDA, CYRIL)
 LM = "<game>licitovany_marias</game>"
+
+
+def message(text: str, line_end: str = "\r\n") -> bytes:
+    """Return the bytes of a message, written with `~` for each line end, with the empty line behind it."""
+    return f"{text}~~".replace("~", line_end).encode()
 
 
 def player(number: int) -> str:

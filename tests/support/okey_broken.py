@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from okey_cases import LOOSE, MALFORMED
+from message_cases import cases
 from okey_script import Script, Step
 from okey_talk import four
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
 from kiebitz.dissectors.model import Direction, Severity
+from kiebitz.dissectors.protocols.okey.dissector import OKEY
 
 CLIENTS = ("ada", "ben", "cem", "dilek")
 
@@ -95,12 +96,13 @@ FIRST_PUT = Place("c2s", "PUTT")
 
 def of_the_table() -> Iterator[Broken]:
     """Yield the malformed lines of the table of cases, added to sound ones; and the tolerated ones."""
-    for severity, cases in (("error", MALFORMED), ("note", LOOSE)):
-        for case in cases:
+    malformed = cases(OKEY, "malformed")
+    for severity, some in (("error", malformed), ("note", cases(OKEY, "loose"))):
+        for case in some:
             ((code, offset, length),) = case.diagnostics
             if (
                 case.name in ("PUTT", "DRAW", "LLPL", "REDY", "+PING", "NAME", "JLOB", "LOGI")
-                and case not in MALFORMED
+                and case not in malformed
             ):
                 # These would be more than a slip there.
                 continue

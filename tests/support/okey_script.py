@@ -1,7 +1,7 @@
 """A simulated Okey server and its clients: whole games in both dialects, with the expected events.
 
 Messages are written with the codec's own quoting; recipients and order are what is tested here.
-`okey_cases.py` and the recorded captures show the bytes.
+`tests/data/messages/okey.txt` and the recorded captures show the bytes.
 """
 
 from __future__ import annotations

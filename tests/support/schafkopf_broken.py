@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from schafkopf_cases import MALFORMED, paket
+from message_cases import cases
 from schafkopf_script import Script, Step
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
@@ -25,6 +25,12 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     notation,
     symbol_of,
 )
+
+
+def paket(text: str) -> bytes:
+    """Return a Paket's bytes: it is written with `|` for each line end."""
+    return "".join(f"{line}\n" for line in text.split("|")).encode()
+
 
 CLIENTS = ("Anna", "Berta", "Carl", "Dora")
 """The errors are in Anna's conversation."""
@@ -325,7 +331,7 @@ def malformed_place(direction: Direction, name: str | None) -> Place | None:
 
 def of_the_table() -> Iterator[Broken]:
     """Yield the malformed Pakete of the table of cases, in a conversation."""
-    for case in MALFORMED:
+    for case in cases(SCHAFKOPF, "malformed"):
         place = malformed_place(case.direction, case.name)
         ((code, offset, length),) = case.diagnostics
         assert place is not None

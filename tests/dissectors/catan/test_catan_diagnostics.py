@@ -4,11 +4,10 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
-from cases import Case
-from catan_broken import ANY, BREAKS_OFF, HAND, IN_PARTS, Broken, of_the_table
-from catan_cases import SOUND
 from catan_talk import conversation
 from conversation import Conversation, violations
+from message_cases import Case, cases, groups
+from snapshots import unmarked
 from strength import every
 
 from kiebitz.dissectors.grammar.grammar import blame_of
@@ -20,6 +19,43 @@ from kiebitz.dissectors.model import (
     Message,
 )
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
+
+WITH_ERRORS = [title for title in groups(CATAN) if title in ("malformed", "unknown") or "broken" in title]
+MALFORMED = cases(CATAN, *WITH_ERRORS)
+
+
+class InParts(NamedTuple):
+    """Bytes that are framed otherwise than one message; a code for each mark, and a part of its text."""
+
+    direction: Direction
+    sent: str
+    code: str
+    text: str
+
+
+NO_MESSAGE = "is not the beginning of a message"
+TOO_LONG = "bytes without an end"
+IN_PARTS = [
+    InParts(
+        "c2s", '{⟨⟩{"Spieler":{"Name":"Anna","Farbe":"Orange"}}␊', "broken-json", "the message ends too early"
+    ),
+    InParts("c2s", '{"Spieler":{"Name":"Anna"}}⟨}⟩␊', "no-object", NO_MESSAGE),
+    InParts("c2s", '{"Spieler":{"Name":"Anna"}}⟨,⟩␊', "no-object", NO_MESSAGE),
+    InParts("c2s", '⟨{"Chatnachricht senden":{"Nachricht":"⟦x×1050000⟧"}}␊⟩', "too-long", TOO_LONG),
+    InParts("c2s", "⟨⟦x×1050000⟧␊⟩", "too-long", TOO_LONG),
+    InParts("s2c", '⟨{"⟦x×1050000⟧":{}}␊⟩', "too-long", TOO_LONG),
+    InParts("s2c", '⟨{"OK":{⟦ ×1050000⟧}}␊⟩', "too-long", TOO_LONG),
+    InParts("c2s", '⟨{"Bauen":{"Typ":"Dorf","Ort":[⟦{"x":0,"y":0},×80000⟧{}]}}␊⟩', "too-long", TOO_LONG),
+    InParts("s2c", '⟨[⟩{"OK":{}}⟨,⟩{"OK":{}}⟨]⟩␊', "no-object no-object no-object", NO_MESSAGE),
+    InParts(
+        "c2s",
+        '{␊  "Spieler": {␊    "Name": "Anna"␊    ⟨"⟩Farbe": "Orange"␊  ⟨}⟩␊⟨}⟩␊',
+        "broken-json no-object no-object",
+        "",
+    ),
+    InParts("c2s", "⟨{␀}␀␊⟩⟨␀⟩", "utf-16 no-object", ""),
+    InParts("c2s", "⟨Würfeln⟩␊⟨Zug beenden⟩␊", "no-object no-object", NO_MESSAGE),
+]
 
 
 class Heard(NamedTuple):
@@ -55,8 +91,12 @@ def unchanged() -> Heard:
     return hear()
 
 
-def shortly(case: Broken) -> str:
-    return f"{case.direction} {case.sent.data[:80].decode(errors='backslashreplace')!r}"
+def replaced(direction: Direction, data: bytes) -> int:
+    """Return the message of the conversation to replace: the first of the same name, else a harmless one."""
+    steps = [(number, step) for number, step in enumerate(conversation()) if step.direction == direction]
+    alike = [number for number, step in steps if data.startswith(f'{{"{step.name}"'.encode())]
+    harmless = [number for number, step in steps if step.name in ("Chatnachricht senden", "OK")]
+    return [*alike, harmless[-1]][0]
 
 
 def told(messages: list[Message]) -> list[tuple[str, str]]:
@@ -85,33 +125,38 @@ def test_the_conversation_is_sound() -> None:
     assert [message.name for message in unchanged().found.messages] == [step.name for step in conversation()]
 
 
-@pytest.mark.parametrize("case", every(10, [*HAND, *of_the_table()]), ids=shortly)
-def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Broken) -> None:
-    heard = hear(case.replaced, case.sent.data)
+@pytest.mark.parametrize(
+    "case", every(10, MALFORMED), ids=lambda case: f"{case.direction} {case.data[:80]!r}"
+)
+def test_a_diagnostic_is_reported_once_and_at_the_right_byte(case: Case) -> None:
+    number = replaced(case.direction, case.data)
+    heard = hear(number, case.data)
     (violation,) = heard.violations
-    assert (violation.code, *heard.place(violation)) == (case.code, *case.place)
+    assert ((violation.code, *heard.place(violation)),) == case.diagnostics
     assert (violation.direction, violation.blame) == (case.direction, blame_of(case.direction))
     assert (violation.severity, violation.group) == (case.severity, "malformed")
-    assert case.says in violation.text
-    assert violation.expected is not None
-    assert violation.expected.startswith(case.expected)
-    assert_all_others_are_read(heard, case.replaced, len(case.sent.data))
+    (alone,) = CATAN.codec.decode(case.data, case.direction).violations
+    assert (violation.text, violation.expected) == (alone.text, alone.expected)
+    assert_all_others_are_read(heard, number, len(case.data))
 
 
-@pytest.mark.parametrize(("direction", "text", "expected"), IN_PARTS)
-def test_partial_diagnostics_consume_no_other_message(
-    direction: Direction, text: str, expected: list[tuple[str, int, int]]
-) -> None:
-    data = text.encode()
-    heard = hear(ANY[direction], data)
+@pytest.mark.parametrize("case", every(4, IN_PARTS), ids=lambda case: case.sent[:40])
+def test_partial_diagnostics_consume_no_other_message(case: InParts) -> None:
+    data, places = unmarked(case.sent)
+    number = replaced(case.direction, data)
+    heard = hear(number, data)
+    expected = [(code, *place) for code, place in zip(case.code.split(), places, strict=True)]
     assert [(violation.code, *heard.place(violation)) for violation in heard.violations] == expected
     assert {violation.severity for violation in heard.violations} == {"error"}
-    assert_all_others_are_read(heard, ANY[direction], len(data))
+    assert all(case.text in violation.text and violation.expected for violation in heard.violations)
+    assert_all_others_are_read(heard, number, len(data))
 
 
 # Messages that break off.
 
-BROKEN_OFF = list({(case.direction, case.name): case for case in SOUND if len(case.data) < 90}.values())
+BROKEN_OFF = list(
+    {(case.direction, case.name): case for case in cases(CATAN, "sound") if len(case.data) < 90}.values()
+)
 
 
 @pytest.mark.full(but=3)
@@ -178,7 +223,7 @@ def test_a_message_that_breaks_off_before_the_next_one(
             assert violation.code == "truncated"
             continue
         assert (violation.code, violation.offset, violation.length) == ("broken-json", cut, 0)
-        assert violation.text == BREAKS_OFF
+        assert violation.text == "the message ends too early"
         assert violation.expected
         assert [(message.name, message.length) for message in found.messages] == [
             ("unreadable", len(kept)),

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import catan_cases
 import pytest
-from cases import Case
-from catan_cases import DIALECTS, IGNORED, LOOSE, MALFORMED, NO_MESSAGE, SOUND, UNKNOWN, marked
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from message_cases import Case, cases
 from single_direction import inspect
 from strength import times
 
@@ -41,7 +39,7 @@ from kiebitz.dissectors.protocols.catan.words import (
 )
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 
-CASES = [*SOUND, *DIALECTS, *LOOSE, *IGNORED, *MALFORMED, *NO_MESSAGE, *UNKNOWN]
+CASES = cases(CATAN)
 each_direction = pytest.mark.parametrize("direction", DIRECTIONS)
 
 
@@ -316,9 +314,9 @@ REST = b'rsion":"x"}}\n'
 
 @each_direction
 def test_messages_without_a_line_feed_between_them(direction: Direction) -> None:
-    cases = [case for case in (*SOUND, *DIALECTS) if case.direction == direction]
-    found = inspect(CATAN, direction, *(case.data.rstrip() for case in cases), b"\n")
-    assert [told[:2] for told in messages(found)] == [(case.name, case.fields) for case in cases]
+    some = [case for case in cases(CATAN, "sound", "dialects") if case.direction == direction]
+    found = inspect(CATAN, direction, *(case.data.rstrip() for case in some), b"\n")
+    assert [told[:2] for told in messages(found)] == [(case.name, case.fields) for case in some]
     assert [code for code, _, _ in violations(found)] == ["no-line-feed"]
 
 
@@ -345,7 +343,7 @@ def test_the_first_line_is_recognised(direction: Direction, data: bytes) -> None
 
 
 @pytest.mark.full(but=19)
-@each(*SOUND)
+@each(*cases(CATAN, "sound"))
 def test_a_message_is_recognised_that_comes_in_the_middle_of_another(case: Case) -> None:
     for at in range(1, len(case.data), max(1, len(case.data) // 20)):
         assert CATAN.recognise(case.data[at:] + case.data, case.direction) == "certain"
@@ -353,7 +351,7 @@ def test_a_message_is_recognised_that_comes_in_the_middle_of_another(case: Case)
 
 
 @pytest.mark.full(but=25)
-@each(*MALFORMED)
+@each(*cases(CATAN, "malformed"))
 def test_a_slip_of_a_message_is_like_one(case: Case) -> None:
     assert CATAN.recognise(case.data, case.direction) == "similar"
 
@@ -375,9 +373,3 @@ def test_a_stream_is_recognised_from_one_side_of_it(direction: Direction, beginn
     assert [(m.name, m.offset) for m in found.messages][-1:] == [
         ("Monopol" if direction == "s2c" else "Würfeln", len(beginning))
     ]
-
-
-def test_marks_show_places() -> None:
-    assert marked("a⟨b⟨⟩c⟩⟨ü⟩") == (b"abc\xc3\xbc", [(1, 2), (2, 0), (3, 2)])
-    assert {case.direction for case in catan_cases.SOUND} == {*DIRECTIONS}
-    assert GRAMMAR.protocol == "catan"

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from cases import Case
-from cgml_broken import BROKEN
-from cgml_cases import LOOSE, SOUND, message
+from cgml_play import message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from message_cases import Case, cases
 from single_direction import inspect
 from strength import times
 
@@ -25,7 +24,7 @@ from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.cgml.types import Card, Pattern, Range
 
-CASES = [*SOUND, *LOOSE, *BROKEN]
+CASES = cases(CGML)
 
 
 def shortly(case: Case) -> str:
@@ -49,7 +48,7 @@ def bytewise(data: bytes) -> list[bytes]:
 # Decoding and encoding.
 
 
-@pytest.mark.parametrize("case", SOUND, ids=shortly)
+@pytest.mark.parametrize("case", cases(CGML, "sound"), ids=shortly)
 def test_messages_of_conforming_peers_encode_to_equivalent_bytes(case: Case) -> None:
     assert case.name is not None
     encoded = CGML.codec.encode(case.name, case.direction, case.fields)
@@ -58,7 +57,7 @@ def test_messages_of_conforming_peers_encode_to_equivalent_bytes(case: Case) -> 
     assert encoded.split() == case.data.split() or b"player" in case.data
 
 
-@pytest.mark.parametrize("case", LOOSE, ids=shortly)
+@pytest.mark.parametrize("case", cases(CGML, "loose"), ids=shortly)
 def test_deviations_are_notes_reported_once_per_direction(case: Case) -> None:
     violations = CGML.codec.decode(case.data, case.direction).violations
     assert {violation.severity for violation in violations} <= {"note"}

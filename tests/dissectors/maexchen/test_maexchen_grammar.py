@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cases import Case
 from hypothesis import given
 from hypothesis import strategies as st
-from maexchen_cases import LOOSE, MALFORMED, SOUND
+from message_cases import CASES, Case, cases
 
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import ListText, Number, Text, Word
@@ -18,8 +17,6 @@ from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Strea
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR, Dice, Scores, Token
-
-CASES = [*SOUND, *LOOSE, *MALFORMED]
 
 PLAIN_NAMES = st.text(
     st.characters(exclude_characters=",;:", exclude_categories=["Cs"]), min_size=1, max_size=30
@@ -86,7 +83,7 @@ def inspect(*items: Chunk | Gap) -> Findings:
     return inspector.drain()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.data[:40]))
+@pytest.mark.parametrize("case", CASES[MAEXCHEN], ids=lambda case: repr(case.data[:40]))
 def test_a_datagram_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9000", 0)
     whole = inspect(Chunk(stream, case.direction, 1, 0, case.data))
@@ -99,7 +96,7 @@ def test_a_datagram_says_the_same_after_a_gap_and_in_mid_stream(case: Case) -> N
     assert [(d.code, d.offset + 10) for d in whole.diagnostics] == [(d.code, d.offset) for d in violations]
 
 
-@pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:40]))
+@pytest.mark.parametrize("case", cases(MAEXCHEN, "sound"), ids=lambda case: repr(case.data[:40]))
 def test_a_truncated_datagram_is_no_violation(case: Case) -> None:
     stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9000", 0)
     found = inspect(Chunk(stream, case.direction, 1, 0, case.data[:3], missing=len(case.data) - 3))

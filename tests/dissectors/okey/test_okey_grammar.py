@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cases import Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from okey_cases import HEAD, LOOSE, MALFORMED, SEED
+from message_cases import Case, cases
 from strength import times
 
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
@@ -19,8 +18,7 @@ from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, TYPES, WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_won
 
-SOUND = [*SEED, *HEAD]
-CASES = [*SOUND, *LOOSE, *MALFORMED]
+CASES = cases(OKEY)
 
 
 def shortly(case: Case) -> str:
@@ -38,7 +36,7 @@ def name_of(decoded: Decoded) -> str | None:
 # The table of cases.
 
 
-@each(*HEAD)
+@each(*(case for case in cases(OKEY, "dialects")))
 def test_messages_of_the_last_dialect_encode_to_the_same_bytes(case: Case) -> None:
     assert case.name is not None
     assert CODEC.encode_padded(case.name, case.direction, case.fields, WORDS.pads[1]) == case.data

@@ -10,12 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from all_cases import CASES, each_protocol
 from command import kiebitz
 from conversation import sentences, state_of
 from file_conversations import Conversation
 from kiebitz_nim import NIM
 from kiebitz_nim.table import NimTable
+from message_cases import CASES, each_protocol
 from session_factory import record
 from strength import times
 

@@ -7,8 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from cases import Case
-from schafkopf_cases import IGNORED, LOOSE, MALFORMED, SOUND, UNKNOWN
+from message_cases import Case, cases
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
@@ -90,11 +89,12 @@ def frames_of(
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_packets_are_those_of_the_built_in_protocol(direction: Direction) -> None:
-    cases = [case for case in (*SOUND, *LOOSE, *MALFORMED, *IGNORED, *UNKNOWN) if len(case.data) < 4000]
+    sent = cases(SCHAFKOPF, "sound", "loose", "malformed", "ignored", "unknown")
+    some = [case for case in sent if len(case.data) < 4000]
     for seed in range(times(20, quick=4)):
         random = Random(seed)
-        random.shuffle(cases)
-        data = b"".join(case.data for case in cases)
+        random.shuffle(some)
+        data = b"".join(case.data for case in some)
         cuts = sorted(random.sample(range(len(data)), 50))
         gap = random.randrange(len(data))
         ours = frames_of(FILE, direction, data, cuts, gap)
@@ -120,7 +120,7 @@ def _plain(name: str, value: Any) -> Any:
     return str(value) if name in ("id", "spieler", "mitspieler", "dran") else value
 
 
-@pytest.mark.parametrize("case", SOUND, ids=lambda case: repr(case.data[:50]))
+@pytest.mark.parametrize("case", cases(SCHAFKOPF, "sound"), ids=lambda case: repr(case.data[:50]))
 def test_a_file_reads_and_writes_what_the_built_in_protocol_does(case: Case) -> None:
     found = FILE.codec.decode(case.data, case.direction)
     assert (found.row and found.row.name, found.fields, found.valid) == (case.name, fields_of(case), True)
@@ -131,7 +131,9 @@ def test_a_file_reads_and_writes_what_the_built_in_protocol_does(case: Case) -> 
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in MALFORMED if case.name], ids=lambda case: repr(case.data[-50:])
+    "case",
+    [case for case in cases(SCHAFKOPF, "malformed") if case.name],
+    ids=lambda case: repr(case.data[-50:]),
 )
 def test_a_file_reports_what_the_built_in_protocol_does(case: Case) -> None:
     found, known = (each.codec.decode(case.data, case.direction) for each in (FILE, SCHAFKOPF))

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import knobeln_cases
-import noughts_cases
 import pytest
-from cases import Case
 from file_conversations import Conversation, dissector_named
 from hypothesis import given
 from hypothesis import strategies as st
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
+from message_cases import Case, cases
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
@@ -31,8 +29,8 @@ from kiebitz.dissectors.model import Findings
 FILES = {"noughts": dissector_named("noughts"), "knobeln": dissector_named("knobeln")}
 PLUGINS: dict[str, Dissector] = {"noughts": NOUGHTS, "knobeln": KNOBELN}
 CASES = {
-    "noughts": [*noughts_cases.SOUND, *noughts_cases.MALFORMED],
-    "knobeln": [*knobeln_cases.SOUND, *knobeln_cases.MALFORMED],
+    "noughts": cases(NOUGHTS),
+    "knobeln": cases(KNOBELN),
 }
 DIFFERENT = {b"HALLO  alice": "several blanks are one"}
 """Malformed messages of which files and plug-ins find something else."""
@@ -157,7 +155,7 @@ def test_rows_and_rules_are_the_same(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "case"),
-    [(name, case) for name, cases in CASES.items() for case in cases if case.data not in DIFFERENT],
+    [(name, case) for name, some in CASES.items() for case in some if case.data not in DIFFERENT],
     ids=repr,
 )
 def test_single_messages(name: str, case: Case) -> None:

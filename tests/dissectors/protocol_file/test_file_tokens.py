@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cases import Case
-from okey_cases import HEAD, LOOSE, MALFORMED, SEED
+from message_cases import Case, cases
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import Frame
@@ -66,10 +65,10 @@ LINES = dissector_from(read_specification(FILE))
 KNOWN = {row.name for row in LINES.grammar.rows}
 
 
-def known(cases: list[Case], *without: str) -> list[Case]:
+def known(some: list[Case], *without: str) -> list[Case]:
     """Return the cases with messages that the file has, in its dialect."""
     names = KNOWN - {*without}
-    return [case for case in cases if case.name in names and b"Lobby" not in case.data]
+    return [case for case in some if case.name in names and b"Lobby" not in case.data]
 
 
 def decoded(dissector: Dissector, case: Case) -> tuple[Any, ...]:
@@ -78,7 +77,9 @@ def decoded(dissector: Dissector, case: Case) -> tuple[Any, ...]:
     return found.row and found.row.name, found.fields, found.valid, places
 
 
-@pytest.mark.parametrize("case", known([*SEED, *HEAD], "+LGAM"), ids=lambda case: repr(case.data[:50]))
+@pytest.mark.parametrize(
+    "case", known(cases(OKEY, "sound", "dialects"), "+LGAM"), ids=lambda case: repr(case.data[:50])
+)
 def test_a_file_reads_and_writes_what_the_built_in_protocol_does(case: Case) -> None:
     assert decoded(LINES, case) == (case.name, case.fields, True, [])
     assert case.name is not None
@@ -89,7 +90,11 @@ def test_a_file_reads_and_writes_what_the_built_in_protocol_does(case: Case) -> 
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in known([*LOOSE, *MALFORMED], "NAME", "JLOB") if case.diagnostics[0][0] != "bad-deck"],
+    [
+        case
+        for case in known(cases(OKEY, "loose", "malformed"), "NAME", "JLOB")
+        if case.diagnostics[0][0] != "bad-deck"
+    ],
     ids=lambda case: repr(case.data[:50]),
 )
 def test_a_file_notes_and_reports_what_the_built_in_protocol_does(case: Case) -> None:

@@ -8,10 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from cases import Case
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from schafkopf_cases import IGNORED, LOOSE, MALFORMED, NO_PAKET, SOUND, UNKNOWN
+from message_cases import Case, cases
 from single_direction import inspect
 from strength import every, times
 
@@ -35,7 +34,8 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import (
     notation,
 )
 
-CASES = [*SOUND, *LOOSE, *IGNORED, *MALFORMED, *NO_PAKET, *UNKNOWN]
+CASES = cases(SCHAFKOPF)
+SOUND = cases(SCHAFKOPF, "sound")
 
 
 def shortly(case: Case) -> str:
@@ -135,7 +135,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, dat
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in (*SOUND, *LOOSE) if case.name == "MODEL"],
+    [case for case in (*SOUND, *cases(SCHAFKOPF, "loose")) if case.name == "MODEL"],
     ids=lambda case: repr(case.data[-30:]),
 )
 def test_a_card_of_a_model_is_found_in_its_bytes(case: Case) -> None:
