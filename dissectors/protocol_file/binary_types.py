@@ -34,6 +34,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     Format,
     IdentifierType,
     ListType,
+    MapType,
     NumberType,
     ObjectType,
     PythonType,
@@ -115,8 +116,8 @@ def binary_type(spec: FieldTypeSpec, of: Format) -> Binary:
             return _named_numbers(spec, of) if spec.words else _binary_choice(spec.plain, of)
         case TextType(pattern, rest):
             return BinaryText(None if rest else "u16", of, pattern=pattern)
-        case AnyType() | EitherType() | BagType() | PythonType():
-            # Alternatives and bags belong to JSON.
+        case AnyType() | EitherType() | BagType() | MapType() | PythonType():
+            # Alternatives, bags and maps belong to JSON.
             return BinaryBytes(None, of)
         case IdentifierType(kind, inner):
             value = binary_type(inner, of)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kiebitz.dissectors.grammar.fields import beyond_limits, limits_title
 from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.invalid_values import Wrong
-from kiebitz.dissectors.grammar.json.containers import JsonBag, JsonList, JsonObject
+from kiebitz.dissectors.grammar.json.containers import JsonBag, JsonList, JsonMap, JsonObject
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.grammar.json.types import (
     JsonAny,
@@ -31,6 +31,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     Format,
     IdentifierType,
     ListType,
+    MapType,
     MessageSpec,
     NumberType,
     ObjectType,
@@ -43,6 +44,7 @@ from kiebitz.dissectors.protocol_file.text_types import (
     kept,
     matches_names,
     number_of,
+    text_type,
 )
 
 
@@ -104,6 +106,8 @@ class JsonTypes:
                     spec.noun or "things",
                     self._spellings,
                 )
+            case MapType(key, value):
+                return JsonMap(text_type(key, Format(kind="words")), self.type(value))
             case BinaryType(("text" | "bytes"), _):
                 return JsonText()
             case BinaryType("bool8", _):

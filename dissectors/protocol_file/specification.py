@@ -290,6 +290,13 @@ class BagType(_Type, frozen=True):
     noun: str = ""
 
 
+class MapType(_Type, frozen=True):
+    """In JSON, an object with any keys of one type, each with a value of another."""
+
+    key: FieldTypeSpec
+    value: FieldTypeSpec
+
+
 class BinaryType(_Type, frozen=True):
     """A value of the format `struct`.
 
@@ -320,6 +327,7 @@ FieldTypeSpec = (
     | AnyType
     | EitherType
     | BagType
+    | MapType
     | BinaryType
     | PythonType
 )
@@ -353,6 +361,8 @@ def parts_of(kind: FieldTypeSpec) -> Sequence[FieldTypeSpec]:
             return [field.type for field in fields]
         case EitherType(options):
             return options
+        case MapType(key, value):
+            return key, value
     return ()
 
 

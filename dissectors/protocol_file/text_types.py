@@ -35,6 +35,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     Format,
     IdentifierType,
     ListType,
+    MapType,
     NumberType,
     ObjectType,
     PythonType,
@@ -111,8 +112,8 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
             return ObjectText(kinds, tokenizer, optional)
         case BinaryType():
             return _binary_as_text(spec)
-        case AnyType() | EitherType() | BagType() | PythonType():
-            # Alternatives and bags belong to JSON.
+        case AnyType() | EitherType() | BagType() | MapType() | PythonType():
+            # Alternatives, bags and maps belong to JSON.
             return AnyText()
 
 

@@ -378,12 +378,30 @@ COUNTED_LINES_READ: dict[bytes, dict[str, Any]] = {
     b"!QUIT\n": {},
 }
 
+ANY_KEYS = """protocol = "keys"
+port = 4710
+format = "json"
+name = "t"
+
+[messages]
+S = "s: cells={/[0-9],[0-9]/: a|b} hands={id: [text]} points={player: integer}"
+"""
+
+ANY_KEYS_READ: dict[bytes, dict[str, Any]] = {
+    b'{"t":"S","cells":{"1,2":"a"},"hands":{"1":["x"],"7":[]},"points":{"ann":3,"bob":-1}}\n': {
+        "cells": {"1,2": "a"},
+        "hands": {"1": ["x"], "7": []},
+        "points": {"ann": 3, "bob": -1},
+    }
+}
+
 READ_IN_ORDER = {
+    "objects": (ANY_KEYS, ANY_KEYS_READ),
     "words": (WORDS_IN_ORDER, WORDS_READ),
     "lines after words": (LINES_AFTER_WORDS, LINES_AFTER_WORDS_READ),
     "lines": (COUNTED_LINES, COUNTED_LINES_READ),
 }
-"""Protocols whose messages show how many words or lines values have; frames with their fields."""
+"""Protocols whose messages show how many words, lines or keys values have; frames with their fields."""
 
 
 def messages(of: str) -> list[tuple[str, Direction, dict[str, Any]]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.fields import MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, to_json
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD, Wrong
@@ -415,6 +416,58 @@ class JsonObject(JsonType):
             ],
             **limit,
         }
+
+
+class JsonMap(JsonType):
+    """An object with any keys of one type, a type of text, each with a value of another."""
+
+    kinds = (dict,)
+
+    others: JsonType
+
+    def __init__(self, key: FieldType, value: JsonType) -> None:
+        self.key, self.others = key, value
+        self.parts = (key, value)
+        self.title = f"{{{key.title}: {value.title}}}"
+
+    def read(self, value: Any, reading: Reading) -> Any:
+        if type(value) is not dict:
+            raise Misfit(f"{quoted(value)} is not an object", self.title)
+        found: dict[str, Any] = {}
+        for key, part in value.items():
+            try:
+                self.key.decode(key)
+                reading.path.append(key)
+                found[key] = self.others.read(part, reading)
+            except Mismatch as error:
+                raise Misfit(error.problem, error.expected, error.code, (key,), of_key=True) from None
+            except Misfit as error:
+                raise error.inside(key) from None
+            reading.path.pop()
+        return found
+
+    def strict(self) -> Any:
+        inner = self.others.strict()
+        return None if inner is None else GenericAlias(dict, (str, inner))
+
+    def check(self) -> Check | None:
+        check = self.others.check()
+        return lambda value: all(
+            self.key.accepts(key) and (check is None or check(part)) for key, part in value.items()
+        )
+
+    def part(self, step: str | int) -> Part | None:
+        return Part(step, self.others) if isinstance(step, str) else None
+
+    def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
+        if not isinstance(value, dict):
+            return value
+        # A player's number is one as a key, too.
+        keys = {key: change(self.key, int(key) if key.isdecimal() else key) for key in value}
+        return {str(keys[key]): change(self.others, part) for key, part in value.items()}
+
+    def wire_type(self) -> Mapping[str, Any]:
+        return {"kind": "json_any", "limit": "any value is accepted, not only such an object"}
 
 
 class JsonTuple(JsonType):

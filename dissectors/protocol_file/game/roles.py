@@ -17,6 +17,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     IdentifierType,
     IdentitySpec,
     ListType,
+    MapType,
     MessageSpec,
     ObjectType,
     Specification,
@@ -173,6 +174,8 @@ def _pairs_in(fields: Iterable[FieldSpec], identity: IdentitySpec) -> Pairs | No
         type = field.type
         while isinstance(type, ListType):
             type = type.item
+        if isinstance(type, MapType):
+            inner += [(field.name, each) for each in (_pairs_of_keys(type, identity),) if each is not None]
         if isinstance(type, ObjectType) and (found := _pairs_in(type.fields, identity)) is not None:
             inner.append((field.name, found))
     if not inner and (id is None or name is None):
@@ -186,6 +189,15 @@ def _pairs_in(fields: Iterable[FieldSpec], identity: IdentitySpec) -> Pairs | No
                 yield from within(part)
 
     return pairs
+
+
+def _pairs_of_keys(type: MapType, identity: IdentitySpec) -> Pairs | None:
+    """Return the function that yields the keys of an object with the names in its values."""
+    fields = type.value.fields if isinstance(type.value, ObjectType) else ()
+    name = _name_of(fields, PLAYER, identity.name)
+    if kind_of(type.key) != ID or name is None:
+        return None
+    return lambda values: ((key, part.get(name)) for key, part in values.items() if isinstance(part, dict))
 
 
 def _name_of(fields: Iterable[FieldSpec], kind: str, name: str | None) -> str | None:
@@ -248,6 +260,9 @@ def conversion(type: FieldTypeSpec) -> Convert | None:
     if isinstance(type, EitherType):
         options = [found for option in type.options if (found := conversion(option)) is not None]
         return partial(_by_each, options) if options else None
+    if isinstance(type, MapType):
+        both = conversion(type.key), conversion(type.value)
+        return None if both == (None, None) else partial(_of_keys, *both)
     if isinstance(type, ObjectType):
         parts = {field.name: found for field in type.fields if (found := conversion(field.type)) is not None}
         return _of_parts(parts) if parts else None
@@ -267,6 +282,15 @@ def _of_parts(parts: Mapping[str, Convert]) -> Convert:
         return {name: parts[name](part, resolve) if name in parts else part for name, part in value.items()}
 
     return convert
+
+
+def _of_keys(of_key: Convert | None, of_value: Convert | None, value: Any, resolve: Resolve) -> Any:
+    """Return an object with its keys and values converted."""
+    if not isinstance(value, dict):
+        return value
+    keys = value if of_key is None else [of_key(key, resolve) for key in value]
+    parts = value.values() if of_value is None else [of_value(part, resolve) for part in value.values()]
+    return dict(zip(keys, parts, strict=True))
 
 
 def _resolved(value: Any, resolve: Resolve) -> Any:

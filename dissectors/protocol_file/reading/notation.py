@@ -26,6 +26,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     IdentifierType,
     IntegerKind,
     ListType,
+    MapType,
     NumberType,
     ObjectType,
     TextType,
@@ -95,6 +96,7 @@ _BAG = re.compile(r"bag\s+(?!\S+=|or\s)(?=[^\s\[\]{}<>!?])")
 _BOOLEAN_WORDS = re.compile(r"[ \t]+(?=(?:'[^']*'|[^\s|'=]+)\|)")
 _NUMBERS_BY_NAME = re.compile(r"[ \t]+(?=-?\d+=[^\s|=]+\|)")
 _OBJECT_END = re.compile(r"[^\w\s'}]{0,3}\s*\}")
+_MAP = re.compile(r"\s*(?=(?:/(?:\\.|[^\\/])*/|[^\s={}\[\]]+):\s+[^\s}])")
 _SIZE = re.compile(r":(\d{1,6})(?!\w)")
 _KIND = re.compile(r":([^\W\d]\w*)")
 
@@ -150,7 +152,7 @@ def json_kinds(kind: FieldTypeSpec) -> Collection[str]:
             return ("true or false",)
         case ListType():
             return ("a list",)
-        case ObjectType():
+        case ObjectType() | MapType():
             return ("an object",)
         case BagType():
             return ("an object", "a number") if kind.hidden else ("an object",)
@@ -420,6 +422,9 @@ class Parser:
     def _object(self, depth: int) -> FieldTypeSpec:
         start = self._at
         self._at += 1
+        if found := _MAP.match(self._text, self._at):
+            self._at = found.end()
+            return self._map(depth)
         fields: dict[str, FieldSpec] = {}
         while True:
             before = self._at
@@ -437,6 +442,23 @@ class Parser:
             if field.name in fields:
                 raise Mistake(f"a second field {field.name}", at, at + len(field.name))
             fields[field.name] = field
+
+    def _map(self, depth: int) -> FieldTypeSpec:
+        """Parse the types of the keys and values of an object, such as `player: integer}`."""
+        start = self._at
+        key = self._alternative(depth + 1)
+        if not isinstance(key, TextType | NumberType | ChoiceType | IdentifierType):
+            raise Mistake("keys are texts: text, player, id, words or a pattern", start, self._at)
+        if not self._text.startswith(":", self._at):
+            raise self._unexpected('":"')
+        self._at += 1
+        self._skip_blanks()
+        value = self.type(depth + 1)
+        self._skip_blanks()
+        if not self._text.startswith("}", self._at):
+            raise self._unexpected('"}"')
+        self._at += 1
+        return MapType(key, value)
 
     def _separator(self, bracket: str, start: int) -> str:
         """Return the text before a closing bracket."""

@@ -58,6 +58,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     IdentifierType,
     IdentitySpec,
     ListType,
+    MapType,
     MessageSpec,
     ObjectType,
     ProbeSpec,
@@ -459,12 +460,10 @@ class _Reader:
     ) -> None:
         """Report fields that cannot be told apart where only their order says which is which."""
         for field in fields:
-            of = next(
-                (each for each in _types_in(field.type) if isinstance(each, BagType | EitherType)), None
-            )
+            only_json = {BagType: "bag", EitherType: "or", MapType: "an object with any keys"}
+            of = next((each for each in _types_in(field.type) if type(each) in only_json), None)
             if of is not None and format.kind != "json":
-                problem = f"{'bag' if isinstance(of, BagType) else 'or'} belongs to format = json"
-                self._wrong_field(path, row, field, problem)
+                self._wrong_field(path, row, field, f"{only_json[type(of)]} belongs to format = json")
         for field in fields if format.kind in ("json", "xml", "struct") else ():
             is_strict_xml = format.kind == "xml" and format.is_strict
             has_counts = format.kind == "json" or is_strict_xml

@@ -23,6 +23,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     FormatKind,
     IdentifierType,
     ListType,
+    MapType,
     MessageSpec,
     NumberType,
     ObjectType,
@@ -107,6 +108,9 @@ def value_of(kind: FieldTypeSpec, format: FormatKind, random: Random) -> Any:
             return value_of(random.choice(options), format, random)
         case BagType(names):
             return {name: random.randint(0, 3) for name in names}
+        case MapType(key, value):
+            keys = (str(value_of(key, "words", random)) for _ in range(2))
+            return {each: value_of(value, format, random) for each in keys}
         case ObjectType(fields, _):
             return _fields(fields, format, random, has_optional=True)
         case AnyType():

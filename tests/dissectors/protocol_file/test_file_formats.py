@@ -186,7 +186,12 @@ def test_messages_end_where_their_fields_do() -> None:
     decoded = [codec.decode(frame, direction) for direction, frame in COUNTED_FRAMES]
     rows = [{"name": "ann", "m": 2, "dice": [1, 6]}, {"name": "bo", "m": 0, "dice": []}]
     assert decoded[1].fields == {"round": 1, "n": 2, "rows": rows, "hand": [1, 2]}
-    assert [each.valid for each in decoded] == [True] * 4 + [False] * 2
+    move, row = decoded[2].fields, decoded[2].row
+    assert row is not None
+    assert move["way"] is None
+    changed = codec.patch(COUNTED_FRAMES[2][1], row, move, {**move, "way": "up"})
+    assert changed == b"MX\1\3\0\1\2\1\0\0"
+    assert [each.valid for each in decoded] == [True] * 4 + [False] * 3
     for direction in DIRECTIONS:
         sent = [frame for way, frame in COUNTED_FRAMES if way == direction]
         framer = counted().framer(direction)

@@ -38,6 +38,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     Framing,
     IdentifierType,
     ListType,
+    MapType,
     NumberType,
     ObjectType,
     Put,
@@ -141,6 +142,10 @@ TYPES = {
     "id:seat 1..4": IdentifierType("seat", NumberType(1, 4)),
     "1..4 or [text]": EitherType((NumberType(1, 4), ListType(TextType()))),
     "bag wood|'fired clay'": BagType(("wood", "fired clay")),
+    "{player: integer}": MapType(IdentifierType("player"), NumberType()),
+    "{/[ab]:/: {id:room: 1|2}}": MapType(
+        TextType("[ab]:"), MapType(IdentifierType("room"), ChoiceType((1, 2)))
+    ),
     "id 1": None,
     "list": ListType(AnyType()),
     "text:10": BinaryType("text", 10),
