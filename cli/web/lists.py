@@ -51,16 +51,39 @@ from kiebitz.storage.session.session import Session, diagnostic_numbers, event_r
 # Events.
 
 
+_CLIENT = "coalesce(client_name({0}.stream_id), (SELECT client FROM streams WHERE id = {0}.stream_id))"
+
+EVENT_ORDERS = {"number": "e.seq", "time": "e.ts_ns", "kind": "e.kind", "actor": "e.actor"}
+MESSAGE_ORDERS = {
+    "number": "m.id",
+    "time": "m.ts_ns",
+    "client": _CLIENT.format("m"),
+    "name": "m.name",
+    "words": "m.fields",
+    "length": "m.length",
+}
+DIAGNOSTIC_ORDERS = {
+    "id": "d.id",
+    "time": "d.ts_ns",
+    "client": _CLIENT.format("d"),
+    "code": "instr('ewn', substr(d.severity, 1, 1)) || d.code",
+    "text": "d.text",
+}
+"""What the columns of the lists are in SQL."""
+
+
 def events(reader: Reader, table: TableInfo, view: View, place: RowRange) -> records.Events:
-    """Return a window of a table's events, by their numbers at the table."""
+    """Return a window of a table's events, by their numbers at the table or in another order."""
     found, is_first, is_last = read_window(
-        lambda after, before: seen_events(reader, table, view, after, before), lambda event: event.seq, place
+        lambda after, before: seen_events(reader, table, view, after, before, place.by),
+        lambda event: event.seq,
+        place,
     )
     return records.Events(event_records(reader, found, view.player), is_first, is_last)
 
 
 def seen_events(
-    reader: Reader, table: TableInfo, view: View, after: int | None, before: int | None
+    reader: Reader, table: TableInfo, view: View, after: int | None, before: int | None, by: str = ""
 ) -> Iterator[Event]:
     """Yield the visible events that match, after a number, or before one with the latest first."""
     timeline = reader.timeline
@@ -70,7 +93,7 @@ def seen_events(
         game = timeline.numbers.row_id("games", view.game)
         condition, parameters = f"e.game_id = ? AND {condition}", [game, *parameters]
     upto = None if before is None else before - 1
-    found = timeline.events_between(table.id, after, upto, condition, parameters)
+    found = timeline.events_between(table.id, after, upto, condition, parameters, by)
     yield from found if rows is None else filter(None, map(rows.event, found))
 
 
@@ -92,7 +115,7 @@ def event_records(reader: Reader, events: Iterable[Event], player: str | None) -
 
 
 def messages(reader: Reader, table: TableInfo | None, view: View, place: RowRange) -> records.Messages:
-    """Return a window of a table's or all messages, by their numbers."""
+    """Return a window of a table's or all messages, by their numbers or in another order."""
     numbers = reader.timeline.numbers
     found, is_first, is_last = read_window(
         lambda after, before: seen_messages(
@@ -101,6 +124,7 @@ def messages(reader: Reader, table: TableInfo | None, view: View, place: RowRang
             view,
             numbers.row_id_if_any("messages", after),
             numbers.row_id_if_any("messages", before),
+            place.by,
         ),
         lambda row: numbers.number("messages", row.id),
         place,
@@ -124,14 +148,16 @@ def message_records(reader: Reader, player: str | None, found: Sequence[Message]
 
 
 def seen_messages(
-    reader: Reader, table: TableInfo | None, view: View, after: int | None, before: int | None
+    reader: Reader, table: TableInfo | None, view: View, after: int | None, before: int | None, by: str = ""
 ) -> Iterator[Message]:
     """Yield the visible messages that match, after an id, or before one with the latest first."""
+    if by:
+        reader.name_clients()
     rows = reader.seen_rows(view)
     condition, parameters = sql_condition(reader.timeline, view.wanted if rows is None else None, "messages")
     own = None if view.player == PUBLIC else view.player
     condition, parameters = _restrict(reader, "m", table, own, condition, parameters)
-    found = stored_messages(reader.timeline, condition, parameters, after, before)
+    found = stored_messages(reader.timeline, condition, parameters, after, before, by)
     yield from found if rows is None else filter(None, map(rows.message, found))
 
 
@@ -173,7 +199,7 @@ def diagnostics(
     A player's view has only diagnostics of the bytes themselves, numbered from 1.
     """
     found, is_first, is_last = read_window(
-        lambda after, before: seen_diagnostics(reader, table, view, least, after, before),
+        lambda after, before: seen_diagnostics(reader, table, view, least, after, before, by=place.by),
         lambda diagnostic: diagnostic.id,
         place,
     )
@@ -190,6 +216,7 @@ def seen_diagnostics(
     after: int | None,
     before: int | None,
     among: tuple[str, Sequence[str | int | float]] = ("1", ()),
+    by: str = "",
 ) -> Iterator[StoredDiagnostic]:
     """Yield the visible diagnostics that match, after an id, or before one with the latest first.
 
@@ -197,6 +224,8 @@ def seen_diagnostics(
 
     `among` is a further condition on `diagnostics` (alias d).
     """
+    if by:
+        reader.name_clients()
     rows = reader.seen_rows(view)
     wanted = view.wanted if rows is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
@@ -208,11 +237,11 @@ def seen_diagnostics(
     )
     parameters = [*severities, *groups, *parameters]
     if view.player is None or rows is None:
-        yield from diagnostics_by_id(reader.timeline, condition, parameters, after, before)
+        yield from diagnostics_by_id(reader.timeline, condition, parameters, after, before, by)
         return
     numbers = DiagnosticNumbers(reader.visibility, view.player)
     after, before = (None if number is None else numbers.row_id(number) for number in (after, before))
-    found = diagnostics_by_id(reader.timeline, condition, parameters, after, before)
+    found = diagnostics_by_id(reader.timeline, condition, parameters, after, before, by)
     for row in filter(None, map(rows.diagnostic, found)):
         yield msgspec.structs.replace(row, id=numbers.number(row.id))
 

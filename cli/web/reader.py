@@ -211,6 +211,10 @@ class Reader:
             self._names.learn(self.timeline)
         return self._names.names
 
+    def name_clients(self) -> None:
+        """Let SQL call `client_name` with the id of a stream."""
+        self.timeline.connection.create_function("client_name", 1, self.names.get)
+
     def seen_rows(self, view: View) -> SeenRows | None:
         """Return the rows of a player's view that pass its filter; None for the full view."""
         if view.player is None:

@@ -27,13 +27,14 @@ _MAX_ROWS = 1000
 class RowRange(msgspec.Struct, frozen=True):
     """The requested rows: up to `limit`, after, before or around a number.
 
-    Without a number they are the last rows.
+    Without a number they are the last rows. `by` is another order in SQL, in which `after` counts rows.
     """
 
     limit: int
     after: int | None = None
     before: int | None = None
     around: int | None = None
+    by: str = ""
 
 
 _Rows = Callable[[int | None, int | None], Iterator[_Row]]
@@ -43,7 +44,11 @@ _Rows = Callable[[int | None, int | None], Iterator[_Row]]
 def read_window(
     rows: _Rows[_Row], number: Callable[[_Row], int], place: RowRange
 ) -> tuple[list[_Row], bool, bool]:
-    """Return the requested rows, ascending, and whether they include the first and the last row."""
+    """Return the requested rows, in their order, and whether they include the first and the last row."""
+    if place.by:
+        skipped = place.after or 0
+        found, is_last = _head(islice(rows(0, None), skipped, None), place.limit)
+        return found, skipped == 0, is_last
     if place.around is not None:
         half = place.limit // 2
         before, is_first = _before(rows, place.around + 1, place.limit - half)
@@ -62,14 +67,18 @@ def read_window(
 
 
 def _after(rows: _Rows[_Row], after: int, limit: int) -> tuple[list[_Row], bool]:
-    found = list(islice(rows(after, None), limit + 1))
-    return found[:limit], len(found) <= limit
+    return _head(rows(after, None), limit)
 
 
 def _before(rows: _Rows[_Row], before: int | None, limit: int) -> tuple[list[_Row], bool]:
-    found = list(islice(rows(None, before), limit + 1))
-    is_first = len(found) <= limit
-    return found[:limit][::-1], is_first
+    found, is_first = _head(rows(None, before), limit)
+    return found[::-1], is_first
+
+
+def _head(rows: Iterator[_Row], limit: int) -> tuple[list[_Row], bool]:
+    """Return up to `limit` rows, and whether these are all."""
+    found = list(islice(rows, limit + 1))
+    return found[:limit], len(found) <= limit
 
 
 Kind = Literal["number", "text", "names", "severity", "shape"]
@@ -172,12 +181,26 @@ class ApiRequest:
         """Return the requested view. Raises FilterError."""
         return View(self.player, self.wanted(), self.number("game"))
 
-    def place(self, limit: int) -> RowRange:
-        """Return the requested rows of a list. Raises BadRequestError for zero rows or several positions."""
+    def place(self, limit: int, orders: Mapping[str, str] | None = None) -> RowRange:
+        """Return the requested rows of a list, whose columns are in SQL in `orders`, the row's number first.
+
+        Raises BadRequestError for zero rows, several positions, and an unknown order.
+        """
         places = {name: self.number(name) for name in ("after", "before", "around")}
         if sum(number is not None for number in (*places.values(), self.number("at"))) > 1:
             raise BadRequestError("only one of after, before, around and at can be given")
         wanted = self.number("limit")
         if wanted == 0:
             raise BadRequestError("limit must be at least 1")
-        return RowRange(min(wanted or limit, _MAX_ROWS), **places)
+        return RowRange(min(wanted or limit, _MAX_ROWS), **places, by=self._order(orders or {}))
+
+    def _order(self, orders: Mapping[str, str]) -> str:
+        sort = self.text("sort") or ""
+        if not sort or (self.player == PUBLIC and sort.endswith("client")):
+            # The public view has no receivers.
+            return ""
+        column = sort.removeprefix("-")
+        if column not in orders:
+            raise BadRequestError(f"sort must be one of {', '.join(orders)}, or -{column} for descending")
+        way = "DESC" if sort.startswith("-") else "ASC"
+        return f"{orders[column]} {way}, {next(iter(orders.values()))} {way}"

@@ -19,6 +19,9 @@ from kiebitz.cli.render.svg.svg_canvas import Shape
 from kiebitz.cli.render.svg.theme import document
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import (
+    DIAGNOSTIC_ORDERS,
+    EVENT_ORDERS,
+    MESSAGE_ORDERS,
     count_matches,
     diagnostics,
     events,
@@ -51,10 +54,14 @@ _AS = Parameter(
 )
 _FILTER = Parameter("filter", "text", "a display filter")
 _AT = Parameter("at", "number", "after this event of the table, counted from 1; default: the last")
+_UP_TO = Parameter("at", "number", "up to this event of the table")
 _LIMIT = Parameter("limit", "number", "maximum number of rows")
 _AFTER = Parameter("after", "number", "rows after this number")
 _BEFORE = Parameter("before", "number", "rows before this number, the nearest")
 _AROUND = Parameter("around", "number", "rows on both sides of this number")
+_SORT = Parameter(
+    "sort", "text", "the column to sort by, descending with a minus before it; after is then a number of rows"
+)
 _TABLE = Parameter("table", "number", "only this table")
 _GAME = Parameter("game", "number", "only this game of the table")
 
@@ -143,7 +150,8 @@ def _course(reader: Reader, request: ApiRequest) -> records.TimelineOverview:
 
 
 def _events(reader: Reader, request: ApiRequest) -> records.Events:
-    return events(reader, _table(reader, request), request.view(), request.place(200))
+    place = request.place(200, EVENT_ORDERS)
+    return events(reader, _table(reader, request), request.view(), place)
 
 
 def _state(reader: Reader, request: ApiRequest) -> records.StateAt:
@@ -199,7 +207,7 @@ def _sequence(reader: Reader, request: ApiRequest) -> records.Sequence:
 
 def _message_range(reader: Reader, request: ApiRequest, table: TableInfo | None) -> RowRange:
     """Return the requested messages, which may be those up to an event of a table."""
-    place = request.place(100)
+    place = request.place(100, MESSAGE_ORDERS)
     if request.number("at") is None:
         return place
     if table is None:
@@ -224,7 +232,8 @@ def _diagnostics(reader: Reader, request: ApiRequest) -> records.Diagnostics:
     number = request.number("table")
     table = reader.table(number, request.limit) if number is not None else None
     least = cast(Severity, request.text("severity") or "note")
-    return diagnostics(reader, table, request.view(), request.place(100), least)
+    place = request.place(100, DIAGNOSTIC_ORDERS)
+    return diagnostics(reader, table, request.view(), place, least)
 
 
 def _streams(reader: Reader, request: ApiRequest) -> records.Streams:
@@ -279,7 +288,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "events of a table; by default the last ones",
         records.Events,
         _events,
-        (*_ROW_RANGE, _AROUND, _FILTER, Parameter("game", "number", "only this game's events"), _AS),
+        (*_ROW_RANGE, _AROUND, _SORT, _FILTER, Parameter("game", "number", "only this game's events"), _AS),
         may_take_long=True,
     ),
     Endpoint(
@@ -329,7 +338,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "messages of a table with the events between them, for a sequence diagram; by default the last ones",
         records.Sequence,
         _sequence,
-        (Parameter("at", "number", "up to this event of the table"), *_ROW_RANGE, _FILTER, _AS),
+        (_UP_TO, *_ROW_RANGE, _FILTER, _AS),
         may_take_long=True,
     ),
     Endpoint(
@@ -337,7 +346,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "messages; by default the last ones",
         records.Messages,
         _messages,
-        (_TABLE, Parameter("at", "number", "up to this event of the table"), *_ROW_RANGE, _FILTER, _AS),
+        (
+            _TABLE,
+            _UP_TO,
+            *_ROW_RANGE,
+            _SORT,
+            _FILTER,
+            _AS,
+        ),
         may_take_long=True,
     ),
     Endpoint("/api/messages/{message}", "a message in detail", MessageDetail, _message, (_AS,)),
@@ -346,7 +362,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "diagnostics; by default the last ones",
         records.Diagnostics,
         _diagnostics,
-        (_TABLE, Parameter("severity", "severity", "minimum severity"), *_ROW_RANGE, _FILTER, _AS),
+        (_TABLE, Parameter("severity", "severity", "minimum severity"), *_ROW_RANGE, _SORT, _FILTER, _AS),
         may_take_long=True,
     ),
     Endpoint("/api/marks", "the marked messages and events, with their notes", records.Marks, _marks, (_AS,)),

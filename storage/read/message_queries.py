@@ -112,21 +112,23 @@ def messages(
     parameters: Parameters = (),
     after: int | None = 0,
     before: int | None = None,
+    by: str = "",
 ) -> Iterator[Message]:
     """Yield the session's messages that meet an SQL condition on `messages` (alias m), by id.
 
-    With `after` those above it, ascending; without it those below `before` (None: all), descending.
+    With `after` those above it, ascending; without it those below `before` (None: all), descending. `by` is
+    another order in SQL.
     """
     which, number, order = _id_range(after, before)
     # The plus keeps SQLite from using the index by stream and sorting everything.
     rows = timeline.connection.execute(
         f"SELECT {_MESSAGE} FROM messages AS m"
-        f" WHERE m.id {which} ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY m.id {order}",
+        f" WHERE m.id {which} ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY {by or f'm.id {order}'}",
         [number, timeline.session.id, *parameters],
     )
     stream_of, decode = timeline.stream, msgspec.json.decode
     for number, stream, direction, ts_ns, name, fields, offset, length, game_id, event_id in (
-        rows if after is None else check_ascending(rows)
+        rows if by or after is None else check_ascending(rows)
     ):
         yield Message(
             number,
@@ -165,12 +167,13 @@ def diagnostics_by_id(
     parameters: Parameters = (),
     after: int | None = 0,
     before: int | None = None,
+    by: str = "",
 ) -> Iterator[StoredDiagnostic]:
     """Yield the diagnostics that meet a condition by id, above `after` or below `before` as in `messages`."""
     which, number, order = _id_range(after, before)
     rows = timeline.connection.execute(
         f"SELECT {_DIAGNOSTIC} WHERE d.id {which} ? AND +d.{_OF_SESSION} AND ({condition})"
-        f" ORDER BY d.id {order}",
+        f" ORDER BY {by or f'd.id {order}'}",
         [number, timeline.session.id, *parameters],
     )
     return (StoredDiagnostic(timeline.stream(stream), *row) for stream, *row in rows)

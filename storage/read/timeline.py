@@ -195,14 +195,15 @@ class Timeline:
         upto: int | None,
         condition: str = "1",
         parameters: Sequence[Any] = (),
+        by: str = "",
     ) -> Iterator[Event]:
         """Yield the events of a table that meet an SQL condition, numbered above `after` and up to `upto`.
 
-        Without `after` the latest come first.
+        Without `after` the latest come first. `by` is another order in SQL.
         """
         rows = self.connection.execute(
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE e.table_id = ? AND e.seq > ? AND e.seq <= ?"
-            f" AND ({condition}) ORDER BY e.seq {'DESC' if after is None else 'ASC'}",
+            f" AND ({condition}) ORDER BY {by or ('e.seq DESC' if after is None else 'e.seq')}",
             [table_id, -1 if after is None else after, GREATEST_ID if upto is None else upto, *parameters],
         )
         return map(_event, rows)

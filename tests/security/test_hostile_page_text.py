@@ -79,7 +79,7 @@ def harmless(sight: Sight) -> str:
             said.append(sight.text("body"))
         assert sight.tell("document.querySelectorAll('style').length") <= 1
     sight.pane("messages")
-    sight.one("#pane-messages [role=option]").first.click()
+    sight.one("#pane-messages .row").first.click()
     sight.rest()
     sight.press("n")
     sight.settle()

@@ -1,5 +1,7 @@
 // Creation of elements. Text from the network enters the page only as text nodes.
 
+import { severitySign } from "./format.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 /** Control characters, direction marks, and more combining marks on one letter than any language has. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?<=\p{M}{8})\p{M}/gu;
@@ -23,6 +25,12 @@ export function element(tag, attributes = {}, ...children) {
 /** Return the mark of a row, if it has one, on a line of its own. */
 export function markSpan(mark) {
   return mark && element("b", { class: "row-mark" }, mark);
+}
+
+/** Return the sign of a severity with its name; null for none and a note. */
+export function severitySpan(severity) {
+  const sign = severitySign(severity);
+  return sign && element("span", { class: `sign is-${severity}`, role: "img", "aria-label": severity }, sign);
 }
 
 /** Create a button in the form of a link. */

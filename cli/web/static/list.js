@@ -6,7 +6,7 @@ import { element } from "./elements.js";
 const NEAR_PX = 600;
 
 /**
- * A list with a selected row: arrow keys select, Enter or a click opens.
+ * A list with a selected row, or a grid with heads: arrow keys select, Enter or a click opens.
  *
  * @template Item
  */
@@ -16,6 +16,8 @@ export class List {
   #how;
   #rows = new Map();
   #inner;
+  #body;
+  #heads = null;
   #chosen = null;
   #marked = null;
 
@@ -25,6 +27,7 @@ export class List {
    * @param {string} how.id prefix of the rows' ids
    * @param {import("./paged_list.js").PagedList<Item>} how.paged
    * @param {(item: Item) => (Node|string)[]} how.rowOf returns the content of a row
+   * @param {() => HTMLElement[]} [how.headsOf] returns the heads of the columns; then rows have cells
    * @param {(item: Item) => number} how.keyOf
    * @param {string} how.nothing text of an empty list
    * @param {(item: Item) => void} how.opened
@@ -34,13 +37,38 @@ export class List {
   constructor(how) {
     const open = () => this.#open(this.#rows.get(this.#chosen ?? this.#marked));
     this.#how = { entered: open, ...how };
-    this.#inner = element("div", { role: "listbox", "aria-label": how.label, tabindex: 0, class: "list-rows" });
+    const role = how.headsOf ? "grid" : "listbox";
+    this.#inner = element("div", { role, "aria-label": how.label, tabindex: 0, class: "list-rows" });
+    this.#body = this.#inner;
+    if (how.headsOf) {
+      this.#body = element("div");
+      this.#heads = element("div", { role: "row", class: "row-heads", onkeydown: (event) => this.#turnHead(event) });
+      this.#showHeads();
+      this.#inner.append(this.#heads, this.#body);
+    }
     this.root = element("div", { class: "list" }, this.#inner);
     this.root.addEventListener("scroll", () => this.#fill(), { passive: true });
-    this.#inner.addEventListener("click", ({ target }) => this.#open(target.closest("[role=option]")));
+    this.#inner.addEventListener("click", ({ target }) => this.#open(target.closest(".row")));
     this.#inner.addEventListener("keydown", (event) => {
-      if (this.press(event)) event.preventDefault();
+      if (!event.target.closest(".row-heads") && this.press(event)) event.preventDefault();
     });
+  }
+
+  /** Show the heads, of which one has the tab stop. */
+  #showHeads() {
+    this.#heads.replaceChildren(...this.#how.headsOf());
+    const stop = this.#heads.querySelector("[aria-sort] button") ?? this.#heads.querySelector("button");
+    for (const button of this.#heads.querySelectorAll("button")) button.tabIndex = button === stop ? 0 : -1;
+  }
+
+  /** The arrow keys move between heads. */
+  #turnHead(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const buttons = [...this.#heads.querySelectorAll("button")];
+    buttons.at((buttons.indexOf(event.target) + by) % buttons.length).focus();
   }
 
   /** Show the loaded rows; the first visible row keeps its position. */
@@ -55,10 +83,10 @@ export class List {
     }
     for (const [key, row] of this.#rows) if (!rows.has(key)) row.remove();
     this.#rows = rows;
-    let next = this.#inner.firstChild;
+    let next = this.#body.firstChild;
     for (const row of rows.values()) {
       if (row === next) next = next.nextSibling;
-      else this.#inner.insertBefore(row, next);
+      else this.#body.insertBefore(row, next);
     }
     while (next !== null) {
       const gone = next;
@@ -66,7 +94,7 @@ export class List {
       gone.remove();
     }
     if (!items.length && isLoaded)
-      this.#inner.replaceChildren(element("p", { class: "nothing" }, this.#how.nothing));
+      this.#body.replaceChildren(element("p", { class: "nothing" }, this.#how.nothing));
     if (anchor !== null && rows.has(anchor.key))
       this.root.scrollTop += rows.get(anchor.key).offsetTop - anchor.top;
     this.#show();
@@ -74,6 +102,7 @@ export class List {
 
   /** Show the contents of all rows again, as something else that they show has changed. */
   renew() {
+    if (this.#heads) this.#showHeads();
     for (const item of this.#how.paged.items) this.#rows.get(this.#how.keyOf(item))?.replaceChildren(...this.#how.rowOf(item));
   }
 
@@ -96,7 +125,7 @@ export class List {
     return element(
       "div",
       {
-        role: "option",
+        role: this.#heads ? "row" : "option",
         id: `${this.#how.id}-${key}`,
         "data-key": key,
         class: "row",
@@ -107,7 +136,7 @@ export class List {
   }
 
   #show() {
-    for (const row of this.#inner.querySelectorAll(".is-here, [aria-selected=true]")) {
+    for (const row of this.#body.querySelectorAll(".is-here, [aria-selected=true]")) {
       row.classList.remove("is-here");
       row.setAttribute("aria-selected", "false");
     }
@@ -148,7 +177,8 @@ export class List {
     if (row === undefined) return;
     const [top, bottom] = [row.offsetTop, row.offsetTop + row.offsetHeight];
     const height = this.root.clientHeight;
-    if (top < this.root.scrollTop + 8) this.root.scrollTop = top - height / 4;
+    // The heads stay above the rows.
+    if (top < this.root.scrollTop + this.#body.offsetTop + 8) this.root.scrollTop = top - height / 4;
     else if (bottom > this.root.scrollTop + height - 8)
       this.root.scrollTop = bottom - height + Math.min(height / 4, 80);
   }

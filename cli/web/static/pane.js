@@ -1,5 +1,6 @@
 // Base classes of the panes.
 
+import { Columns } from "./columns.js";
 import { element } from "./elements.js";
 import { List } from "./list.js";
 import { PagedList } from "./paged_list.js";
@@ -60,33 +61,86 @@ export class Pane extends Part {
   }
 }
 
-/** A pane with a `List`. */
+/** Number of rows of a sorted list that are loaded at a time. */
+const SORTED_ROWS = 200;
+
+/** A pane with a `List`, whose columns may sort: then the list is loaded in this order. */
 export class ListPane extends Pane {
   list = null;
+  paged = null;
+  columns = null;
+  #cells;
 
-  constructor(name, title, context) {
+  /**
+   * @param {Record<string, {sort?: string, kind?: string, of: Function}>} [cells] by column the data source's name of
+   *   its order, the class of its cells, and what returns the content of one
+   * @param {object} [how] as for `Columns`
+   */
+  constructor(name, title, context, cells = {}, how = {}) {
     super(name, title, element("div", { class: "pane-body" }), context);
+    this.#cells = cells;
+    const names = Object.keys(cells);
+    if (names.length) {
+      this.columns = new Columns(title, names, how);
+      this.columns.changed = () => {
+        this.list?.renew();
+        this.draw();
+      };
+    }
     this.view.listen((now, before) => {
       if (differs(now, before, "marks")) this.list?.renew();
     });
   }
 
+  /** The order as the data source names it; empty for the natural one. */
+  get sort() {
+    const order = this.columns?.order ?? "";
+    return order && order.replace(/[^-]+/, (name) => this.#cells[name].sort);
+  }
+
   /**
-   * Show a new list of what `load` returns in its `rows`, and return its pages.
+   * Show a new list of what `load` returns in its `rows`, or of `paged`.
    *
-   * @param {object} how as for `PagedList` and `List`
+   * @param {object} how as for `PagedList` and `List`; `markOf` returns the mark of an item
    */
-  replaceList({ load, rows, ...how }) {
-    const paged = new PagedList({
-      load: async (params) => {
-        const { is_first: isFirst, is_last: isLast, ...found } = await load(params);
-        return { items: found[rows], isFirst, isLast };
-      },
-      ...how,
+  replaceList({ load, rows, paged, markOf = () => "", ...how }) {
+    const { sort } = this;
+    const loadRows = async ({ before, ...params }) => {
+      // The rows of a sorted list have their places as keys.
+      const { after = 0, limit = SORTED_ROWS } = params;
+      const from = before === undefined ? after : Math.max(0, before - 1 - limit);
+      const place = { sort, after: from, limit: before === undefined ? limit : before - 1 - from };
+      const { is_first: isFirst, is_last: isLast, ...found } = await load(sort ? place : { before, ...params });
+      const items = sort ? found[rows].map((item, at) => ({ ...item, place: from + at + 1 })) : found[rows];
+      return { items, isFirst, isLast };
+    };
+    const keyOf = sort ? ({ place }) => place : how.keyOf;
+    this.paged = paged ?? new PagedList({ ...how, load: loadRows, keyOf });
+    const about = (name) => ({ role: "columnheader", class: name === "time" ? "row-time" : null });
+    const headsOf = this.columns && (() => this.columns.heads("div", about, (name) => this.#cells[name].sort));
+    const rowOf = (item) => this.#row(item, markOf(item));
+    this.list = new List({ label: this.title, paged: this.paged, rowOf, headsOf, ...how });
+    this.root.replaceChildren(this.list.root, this.columns?.choice ?? "");
+  }
+
+  /** Load a sorted list; when rows have arrived, its loaded part again. */
+  async loadSorted() {
+    const { items, isLoaded } = this.paged;
+    const limit = Math.max(items.length, SORTED_ROWS);
+    await this.paged.reload({ after: (items[0]?.place ?? 1) - 1, limit });
+    if (!isLoaded) this.list.root.scrollTop = 0;
+  }
+
+  /** Return the cells of a row: those between the time and the number together. */
+  #row(item, mark) {
+    const cells = this.columns.shown.map((name) => {
+      const { kind = "row-main", of } = this.#cells[name];
+      return element("span", { role: "gridcell", class: kind }, ...of(item));
     });
-    this.list = new List({ label: this.title, paged, ...how });
-    this.root.replaceChildren(this.list.root);
-    return paged;
+    const [time, id] = ["row-time", "row-id"].map((kind) => cells.find(({ className }) => className === kind) ?? "");
+    const main = cells.filter((cell) => cell !== time && cell !== id);
+    const note = mark && element("b", { role: "gridcell", class: "row-mark" }, mark);
+    return [time, element("div", { class: "row-text" }, ...main, note), id];
   }
 
   press(event) {

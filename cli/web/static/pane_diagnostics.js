@@ -4,23 +4,28 @@ import { element } from "./elements.js";
 import { clientName, formatSeconds, severitySign } from "./format.js";
 import { ListPane } from "./pane.js";
 
+const DIAGNOSTIC_COLUMNS = {
+  time: { sort: "time", kind: "row-time", of: ({ time }) => [formatSeconds(time)] },
+  code: { sort: "code", of: codeOf },
+  player: { sort: "client", of: (row) => [` ${row.direction === "s2c" ? "server" : clientName(row)}: `] },
+  text: { sort: "text", of: ({ text }) => [text] },
+};
 const SEVERITIES = { error: "errors", warning: "errors and warnings", note: "all, with notes" };
 
 
 /** The list of the table's diagnostics, from a severity on. */
 export class DiagnosticsPane extends ListPane {
   #severity = "note";
-  #paged = null;
   #query = null;
   pauseMs = 1000;
 
   constructor(context) {
-    super("diagnostics", "Diagnostics", context);
+    super("diagnostics", "Diagnostics", context, DIAGNOSTIC_COLUMNS, { fixed: "text", natural: "time" });
   }
 
   draw() {
     const { session, table, as, filter } = this.view.now;
-    const query = JSON.stringify([session, table, as, filter, this.#severity]);
+    const query = JSON.stringify([session, table, as, filter, this.#severity, this.sort]);
     if (query !== this.#query) this.#replace({ table, as, filter, severity: this.#severity });
     this.#query = query;
     super.draw();
@@ -32,8 +37,9 @@ export class DiagnosticsPane extends ListPane {
   }
 
   async load() {
-    const paged = this.#paged;
-    if (!paged.isLoaded) {
+    const { paged } = this;
+    if (this.sort) await this.loadSorted();
+    else if (!paged.isLoaded) {
       await paged.reload({ after: 0 });
     } else if (paged.isLast) {
       paged.hasGrown();
@@ -42,11 +48,10 @@ export class DiagnosticsPane extends ListPane {
   }
 
   #replace({ as, ...query }) {
-    this.#paged = this.replaceList({
+    this.replaceList({
       load: (params) => this.source.diagnostics(as, { ...query, ...params }),
       id: "diagnostic",
       rows: "diagnostics",
-      rowOf: diagnosticRow,
       keyOf: (diagnostic) => diagnostic.id,
       changed: () => this.#mark(),
       nothing: "no diagnostics, or none that match the filter",
@@ -80,25 +85,14 @@ export class DiagnosticsPane extends ListPane {
 
   #mark() {
     this.list.draw();
-    const current = this.#paged.items.findLast(({ seq }) => seq !== null && seq <= this.model.seq);
+    const { seq: here } = this.model;
+    const isHere = ({ seq }) => (this.sort ? seq === here : seq !== null && seq <= here);
+    const current = this.paged.items.findLast(isHere);
     this.list.mark(current?.id ?? null);
   }
 }
 
-function diagnosticRow(diagnostic) {
-  const { time, severity, code, direction, text } = diagnostic;
-  return [
-    element("span", { class: "row-time" }, formatSeconds(time)),
-    element(
-      "span",
-      { class: "row-text" },
-      element(
-        "span",
-        { class: `code is-${severity}` },
-        element("span", { class: "sign", "aria-hidden": "true" }, severitySign(severity)),
-        `${severity}[${code}]`,
-      ),
-      ` ${direction === "s2c" ? "server" : clientName(diagnostic)}: ${text}`,
-    ),
-  ];
+function codeOf({ severity, code }) {
+  const sign = element("span", { class: "sign", "aria-hidden": "true" }, severitySign(severity));
+  return [element("span", { class: `code is-${severity}` }, sign, `${severity}[${code}]`)];
 }

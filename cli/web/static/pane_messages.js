@@ -1,20 +1,32 @@
 // The pane with the messages of the table.
 
-import { element, markSpan } from "./elements.js";
-import { clientName, formatSeconds, severitySign } from "./format.js";
+import { element, severitySpan } from "./elements.js";
+import { clientName, formatCount, formatSeconds } from "./format.js";
 import { ListPane } from "./pane.js";
 
 /** Number of messages loaded after the opened one. */
 const AFTER_OPENED = 40;
 
+const MESSAGE_COLUMNS = {
+  time: { sort: "time", kind: "row-time", of: ({ time }) => [formatSeconds(time)] },
+  player: {
+    sort: "client",
+    kind: "row-who",
+    of: (message) => [`${message.direction === "c2s" ? "→" : "←"} ${clientName(message)} `],
+  },
+  message: { sort: "name", of: ({ name, flaw }) => [severitySpan(flaw), element("b", {}, name)] },
+  content: { sort: "words", kind: "row-more", of: wordsOf },
+  bytes: { sort: "length", kind: "row-who", of: ({ length }) => [` ${formatCount(length, "byte")}`] },
+  "#": { sort: "number", kind: "row-id", of: ({ number }) => [`#${number}`] },
+};
+
 /** The list of the table's messages around the current event. A subclass may load and show more with them. */
 export class MessagesPane extends ListPane {
-  #paged = null;
   #query = null;
   pauseMs = 300;
 
-  constructor(context, name = "messages", title = "Messages") {
-    super(name, title, context);
+  constructor(context, name = "messages", title = "Messages", cells = MESSAGE_COLUMNS) {
+    super(name, title, context, cells, { fixed: "message", natural: "#", hidden: ["bytes"] });
   }
 
   get kind() {
@@ -32,18 +44,18 @@ export class MessagesPane extends ListPane {
       this.#query = null;
       return;
     }
-    const query = JSON.stringify([session, table, as, filter]);
+    const query = JSON.stringify([session, table, as, filter, this.sort]);
     if (query !== this.#query) this.#replace({ table, as, filter });
     this.#query = query;
     super.draw();
   }
 
   #replace({ table, as, filter }) {
-    this.#paged = this.replaceList({
+    this.replaceList({
       load: (params) => this.request(table, as, { filter, ...params }),
       id: "message",
       rows: "messages",
-      rowOf: (message) => messageRow(message, this.model.markOf("message", message.number)),
+      markOf: (message) => this.model.markOf("message", message.number),
       keyOf: (message) => message.number,
       changed: () => this.#mark(),
       nothing: "no messages, or none that match the filter",
@@ -65,13 +77,15 @@ export class MessagesPane extends ListPane {
     const opened = messages.find(({ number }) => number === this.view.now.message);
     if (opened) return opened.number;
     const reporting = event && messages.find((message) => message.event === event.number);
+    if (this.sort) return reporting?.number ?? null;
     const last = event ? messages.findLast((message) => message.time <= event.time) : messages.at(-1);
     return (reporting || last)?.number ?? null;
   }
 
   /** Load the messages around the opened one, or around the current event. */
   async load() {
-    const paged = this.#paged;
+    if (this.sort) return this.loadSorted();
+    const { paged } = this;
     const { message } = this.view.now;
     const isLoaded = message === null ? this.#isLoaded(paged) : paged.items.some(({ number }) => number === message);
     if (!isLoaded) {
@@ -86,8 +100,9 @@ export class MessagesPane extends ListPane {
   }
 
   key() {
-    const { at, data, message } = this.view.now;
+    const { at, data, message, live } = this.view.now;
     if (this.model.timeline === null) return null;
+    if (this.sort) return JSON.stringify([this.#query, live ? data : null]);
     // At the end, messages may arrive without an event.
     return JSON.stringify([this.#query, this.model.seq, message, at === null ? data : null]);
   }
@@ -100,28 +115,12 @@ export class MessagesPane extends ListPane {
   }
 
   #mark() {
-    this.beforeDraw(this.#paged);
+    this.beforeDraw(this.paged);
     this.list.draw();
-    this.list.mark(this.current(this.#paged.items));
+    this.list.mark(this.current(this.paged.items));
   }
 }
 
-function messageRow(message, mark) {
-  const { time, direction, name, gloss, words, flaw: severity, altered, number } = message;
-  const sign = severitySign(severity);
-  const more = [altered && `altered[${altered}]`, gloss, words].filter(Boolean);
-  return [
-    element("span", { class: "row-time" }, formatSeconds(time)),
-    element(
-      "span",
-      { class: "row-text" },
-      element("span", { class: "row-who" }, `${direction === "c2s" ? "→" : "←"} ${clientName(message)}`),
-      " ",
-      sign ? element("span", { class: `sign is-${severity}`, role: "img", "aria-label": severity }, sign) : "",
-      element("b", {}, name),
-      element("span", { class: "row-more" }, more.map((part) => ` · ${part}`).join("")),
-      markSpan(mark),
-    ),
-    element("span", { class: "row-id" }, `#${number}`),
-  ];
+function wordsOf({ gloss, words, altered }) {
+  return [altered && `altered[${altered}]`, gloss, words].filter(Boolean).map((part) => ` · ${part}`);
 }

@@ -1,7 +1,7 @@
 // The pane with the messages of the table as a sequence diagram.
 
-import { element, svgElement } from "./elements.js";
-import { formatSeconds, severitySign, shorten } from "./format.js";
+import { element, severitySpan, svgElement } from "./elements.js";
+import { formatSeconds, shorten } from "./format.js";
 import { List } from "./list.js";
 import { MessagesPane } from "./pane_messages.js";
 import { PUBLIC_LINES, lifelinesOf, stepsOf } from "./sequence_steps.js";
@@ -15,11 +15,10 @@ export class SequencePane extends MessagesPane {
   #between = null;
   #lines = { names: [], of: new Map() };
   #steps = [];
-  #paged = null;
   #head = element("div", { class: "step-names" });
 
   constructor(context) {
-    super(context, "sequence", "Sequence");
+    super(context, "sequence", "Sequence", {});
   }
 
   async request(table, as, params) {
@@ -32,20 +31,18 @@ export class SequencePane extends MessagesPane {
   }
 
   replaceList(how) {
-    const paged = super.replaceList(how);
+    super.replaceList(how);
     this.#between = { events: new Map(), diagnostics: new Map(), dropped: new Map() };
     this.#lines = { names: [], of: new Map() };
-    this.#paged = paged;
     this.#steps = [];
     this.#newList();
-    return paged;
   }
 
   beforeDraw({ items }) {
     const { events, diagnostics, dropped } = this.#between;
     // Of what was loaded with messages that were dropped since, nothing is kept.
-    const [from, upTo] = [this.#paged.isFirst ? -Infinity : items[0]?.time, items.at(-1)?.time ?? -Infinity];
-    const isNear = ({ time }) => time >= from && (this.#paged.isLast || time <= upTo);
+    const [from, upTo] = [this.paged.isFirst ? -Infinity : items[0]?.time, items.at(-1)?.time ?? -Infinity];
+    const isNear = ({ time }) => time >= from && (this.paged.isLast || time <= upTo);
     const isShown = new Set(items.map(({ event }) => event));
     this.#steps = stepsOf(
       items,
@@ -81,9 +78,9 @@ export class SequencePane extends MessagesPane {
     this.list = new List({
       label: "Sequence",
       id: "step",
-      paged: Object.create(this.#paged, {
+      paged: Object.create(this.paged, {
         items: { get: () => this.#steps },
-        more: { value: (side) => this.#paged.more(side) },
+        more: { value: (side) => this.paged.more(side) },
       }),
       rowOf: (step) => this.#row(step),
       keyOf: ({ key }) => key,
@@ -128,7 +125,6 @@ export class SequencePane extends MessagesPane {
     const called = clients.map((line) => names[line]);
     const isAll = called.length > 1 && called.length === server;
     const who = toServer ? `${called[0]} to server: ` : `server to ${isAll ? "all" : called.join(", ")}: `;
-    const sign = severitySign(step.severity);
     const [left, right] = [Math.min(...clients), server];
     const kind = step.severity ?? (step.isAltered ? "altered" : "");
     return element(
@@ -144,7 +140,7 @@ export class SequencePane extends MessagesPane {
         "span",
         { class: "step-text" },
         element("span", { class: "unseen" }, who),
-        sign ? element("span", { class: "sign", role: "img", "aria-label": step.severity }, sign) : "",
+        severitySpan(step.severity),
         element("b", {}, step.name),
         step.content ? ` ${shorten(step.content, MOST_LABEL_LETTERS)}` : "",
       ),

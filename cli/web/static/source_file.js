@@ -1,5 +1,6 @@
 // The data source of a page written as one file: its data are in the page, without server or network.
 
+import { clientName } from "./format.js";
 import { Refused } from "./source.js";
 import { PUBLIC } from "./view_state.js";
 
@@ -249,9 +250,13 @@ export class FileSource {
   }
 
   /** Return the requested rows. */
-  #page(all, key, { after, before, around, limit, filter = "" }, usual) {
+  #page(all, key, { after, before, around, limit, sort, filter = "" }, usual) {
     const most = limit ?? usual;
     const rows = this.#matching(all, { filter });
+    if (sort) {
+      const part = sorted(rows, sort).slice(after, after + most);
+      return { rows: part, isFirst: after === 0, isLast: after + most >= rows.length };
+    }
     const upTo = (number) => rows.findLastIndex((row) => row[key] <= number) + 1;
     let [low, high] = [0, rows.length];
     if (around !== undefined)
@@ -273,4 +278,13 @@ export class FileSource {
     }
     return text;
   }
+}
+
+/** Return rows in the order of a property, descending with a minus before it. */
+function sorted(rows, sort) {
+  const name = sort.replace("-", "");
+  const way = sort === name ? 1 : -1;
+  const valueOf = { client: clientName, code: ({ severity, code }) => `${"ewn".indexOf(severity[0])}${code}` }[name];
+  const keyed = rows.map((row) => [(valueOf ? valueOf(row) : row[name]) ?? "", row]);
+  return keyed.sort(([one], [other]) => way * (one > other ? 1 : one < other ? -1 : 0)).map(([, row]) => row);
 }

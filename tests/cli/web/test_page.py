@@ -287,7 +287,7 @@ def test_playing_shows_one_event_after_another(five: Five, look: Look) -> None:
 def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Look) -> None:
     session = SESSION["schafkopf"]
     sight = look(five.at(session=session, pane="diagnostics"))
-    sight.until(lambda: sight.is_seen("[role=option] .is-error"), "errors are listed")
+    sight.until(lambda: sight.is_seen(".row .is-error"), "errors are listed")
     diagnostics = asked(
         five, "diagnostics", session=session, table=table_of(five, session)["table"], severity="error"
     )
@@ -334,7 +334,7 @@ def test_one_message_has_its_bytes_next_to_its_productions(five: Five, look: Loo
     sight.pane("messages")
     line = sight.one(f"#message-{diagnostic['message']}")
     assert "★ carl <b>cheats" in (line.text_content() or "")
-    sight.one("#pane-messages [role=option]").first.click()
+    sight.one("#pane-messages .row").first.click()
     sight.until(lambda: sight.is_seen("#pane-message"), "a click opens it")
     sight.press("m")
     sight.one(".mark-list .link").click()
@@ -498,7 +498,7 @@ def test_over_a_players_shoulder(five: Five, look: Look) -> None:
     sight.pane("messages")
     rows = asked(five, "messages", session=session, as_="bob")["messages"]
     ports = {row["client"] for row in rows}
-    sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 0, "messages are listed")
+    sight.until(lambda: len(sight.texts("#pane-messages .row")) > 0, "messages are listed")
     assert len(ports) == 1
     # The browser's back button returns to the view of all players.
     sight.page.go_back()
@@ -725,6 +725,55 @@ def test_columns_sort_and_hide(five: Five, look: Look) -> None:
     assert "bytes" not in sight.texts(".data th")
 
 
+SORTED = {
+    "events": ("tables/1/events", "player", "actor", 'kind != "turn"'),
+    "messages": ("messages", "message", "name", 'name != "WARTEN"'),
+    "diagnostics": ("diagnostics", "code", "code", 'diag.code != "truncated"'),
+}
+"""Of each list a column, as the page and as the API call it, and a filter."""
+
+
+@pytest.mark.parametrize("pane", SORTED)
+def test_lists_sort_by_their_heads(pane: str, five: Five, look: Look) -> None:
+    path, column, field, wanted = SORTED[pane]
+    session = SESSION["schafkopf"]
+
+    def rows(sort: str) -> list[Any]:
+        found = asked(five, path, session=session, filter=wanted, sort=sort, limit=500, after=0)
+        return [row["id"] for row in found[pane]]
+
+    sight = look(five.at(session=session, pane=pane, filter=wanted))
+    if pane == "events":
+        # Their kinds and players are hidden at first.
+        sight.one("#pane-events .columns summary").click()
+        sight.one("#pane-events .columns").get_by_label("player").check()
+    heads = f"#pane-{pane} .row-heads"
+    sight.until(lambda: sight.is_seen(f"#pane-{pane} .row"), "rows are listed")
+    natural = keys_of(sight, pane)
+    sight.one(f"{heads} [tabindex='0']").focus()
+    while sight.text(":focus") != column:
+        sight.press("ArrowRight")
+    for sort, order in ((field, "ascending"), (f"-{field}", "descending")):
+        sight.press("Enter")
+        sight.until(partial(_is_sorted, sight, pane, rows(sort)[:20]), f"rows are sorted by {sort}")
+        assert sight.tell("document.activeElement.parentElement.ariaSort") == order
+        assert sight.tell("document.activeElement.textContent") == column, "the focus stays"
+    assert natural != keys_of(sight, pane)
+    sight.press("Enter")
+    sight.until(partial(_is_sorted, sight, pane, natural[:5]), "they are in their own order again")
+
+
+def keys_of(sight: Sight, pane: str) -> list[int]:
+    """Return the keys of the listed rows."""
+    rows = f"[...document.querySelectorAll('#pane-{pane} .row')].map((row) => Number(row.dataset.key))"
+    found: list[int] = sight.tell(rows)
+    return found
+
+
+def _is_sorted(sight: Sight, pane: str, expected: list[int]) -> bool:
+    return keys_of(sight, pane)[: len(expected)] == expected
+
+
 @pytest.mark.full
 def test_sessions_in_which_little_has_happened(tmp_path: Path, look: Look) -> None:
     nothing = record(tmp_path / "nothing.db", [])
@@ -776,7 +825,7 @@ def test_a_filter_that_takes_too_long_is_given_up_in_a_sentence(tmp_path: Path, 
         )
         # Everything else continues.
         sight.press("/", "Escape", "2")
-        sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > 10, "panes go on")
+        sight.until(lambda: len(sight.texts("#pane-messages .row")) > 10, "panes go on")
         sight.rest()
 
 

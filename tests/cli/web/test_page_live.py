@@ -125,9 +125,9 @@ def test_it_follows_and_one_that_has_gone_back_stays(lesson: Class, tmp_path: Pa
         sight.until(lambda: sight.text("#how") == "live", "it is followed again")
         # Panes grow along.
         sight.pane("messages")
-        count = len(sight.texts("#pane-messages [role=option]"))
+        count = len(sight.texts("#pane-messages .row"))
         lesson.register("fritz")
-        sight.until(lambda: len(sight.texts("#pane-messages [role=option]")) > count, "messages come, too")
+        sight.until(lambda: len(sight.texts("#pane-messages .row")) > count, "messages come, too")
         sight.pane("streams")
         sight.until(lambda: "fritz" in sight.text("#pane-streams"), "and streams")
         # A filter lets through what it would let through.

@@ -83,7 +83,7 @@ def test_it_follows_the_position_and_leads_there(tiny: Served, look: Look) -> No
     # An event is a position, a message opens.
     sight.one("#pane-sequence .step.is-note").filter(has_text="dora joins").first.click()
     sight.until(lambda: sight.text("#latest") == "dora joins the round", "its event is shown")
-    sight.one("#pane-sequence [role=listbox]").focus()
+    sight.one("#pane-sequence .list-rows").focus()
     sight.press("ArrowDown", "Enter")
     sight.until(partial(sight.is_seen, "#pane-message .dump"), "the message is open")
     assert sight.text("#tab-message[aria-selected=true]") == "Message"
@@ -97,7 +97,7 @@ def test_the_selected_row_stays_selected_while_more_are_loaded(pane: str, look: 
         sight.pane(pane)
         sight.until(partial(sight.is_seen, f"#pane-{pane} .row.is-here"), "the position is marked")
         sight.rest()
-        sight.one(f"#pane-{pane} [role=listbox]").focus()
+        sight.one(f"#pane-{pane} .list-rows").focus()
         sight.press("ArrowDown", "ArrowDown")
         row = f"#pane-{pane} [aria-selected=true]"
         selected = sight.text(row)

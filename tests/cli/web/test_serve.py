@@ -21,6 +21,7 @@ import kiebitz as library
 from kiebitz.cli.web import records
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.cli.web.routes import ENDPOINTS
+from kiebitz.dissectors.model import PUBLIC
 from kiebitz.storage.session.message_detail import MessageDetail
 
 RECORDED = {
@@ -334,6 +335,39 @@ def test_windows_of_messages(player: str | None, server: Serving) -> None:
             assert got == expected_window(numbers, limit, **place), (limit, place)
 
 
+SORTED = {
+    "tables/1/events": {"number": "number", "time": "time", "kind": "kind", "actor": "actor"},
+    "messages": {"client": "client", "name": "name", "words": "fields", "length": "length"},
+    "diagnostics": {"time": "time", "text": "text"},
+}
+"""The columns of each list, and the field that a row shows of it."""
+
+
+@pytest.mark.parametrize("player", [None, "bob", PUBLIC])
+@pytest.mark.parametrize(("path", "sort"), [(path, sort) for path in SORTED for sort in SORTED[path]])
+def test_lists_in_the_order_of_a_column(path: str, sort: str, player: str | None, server: Serving) -> None:
+    kind, column = path.rpartition("/")[2], SORTED[path][sort]
+
+    def shown(row: Any) -> Any:
+        value = (row["player"] if column == "client" else None) or row[column]
+        if value is None:
+            return ""
+        return json.dumps(value, separators=(",", ":")) if isinstance(value, dict) else value
+
+    every = whole(server, f"api/{path}", kind, as_=player)
+    expected = sorted(every, key=shown)
+    for given, rows in ((sort, expected), (f"-{sort}", expected[::-1])):
+        if player == PUBLIC and sort == "client":
+            rows = every
+        found: list[Any] = []
+        while len(found) < len(every):
+            page = server.well(f"api/{path}", limit=40, after=len(found), sort=given, as_=player)
+            assert page["is_first"] == (not found)
+            found += page[kind]
+            assert page["is_last"] == (len(found) == len(every))
+        assert found == rows
+
+
 def test_messages_up_to_an_event(server: Serving) -> None:
     every = whole(server, "api/messages", "messages")
     for event in whole(server, "api/tables/1/events", "events"):
@@ -473,6 +507,7 @@ REFUSED: list[tuple[int, str, str]] = [
     (400, "api/messages?table=1&at=3&after=3", "only one of"),
     (400, "api/tables/1/events?limit=0", "limit must be at least 1"),
     (400, "api/messages?at=3", "at goes with table"),
+    (400, "api/diagnostics?sort=expected", "sort must be one of id, time, client, code, text"),
     (400, "api/messages?around=3", "there is no parameter around"),
     (400, "api/messages?filter=" + "a" * 2001, "2001 characters"),
     (400, "api/messages?as=" + "a" * 2001, "2001 characters"),
