@@ -107,7 +107,7 @@ def _show_content(path: str, specification: Specification, errors: int, warnings
 
 def _without_case(reading: Reading, dissector: Dissector) -> Iterator[Mistake]:
     """Yield a warning for each pattern of an expectation that fits no test case."""
-    if reading.specification.probe.expectations:
+    if reading.specification.expectations:
         from kiebitz.dissectors.probing.case_generator import unmatched_patterns
 
         for expectation, pattern in unmatched_patterns(dissector):
@@ -184,9 +184,9 @@ def _without_effect(reading: Reading, coverage: Coverage, dissector: FileDissect
     """Yield remarks on events that never happen, and on a grid that is empty, in all captures."""
     seen = {name for (_, name), shapes in coverage.shapes.items() if shapes}
     for event in reading.specification.events:
-        if event.kind not in coverage.kinds and not event.silent and seen & {*event.on}:
-            text = f"{event.kind} never happens, although the captures have {listed([*seen & {*event.on}])}"
-            yield Mistake(text, reading.places.key(("events", event.kind)))
+        if event.key not in coverage.kinds and not event.silent and seen & {*event.on}:
+            text = f"{event.key} never happens, although the captures have {listed([*seen & {*event.on}])}"
+            yield Mistake(text, reading.places.key(("events", event.key)))
     problem = dissector.file_presentation.empty_grid(coverage.states)
     if problem is not None:
         yield Mistake(problem, reading.places.key(("board", "grid")))

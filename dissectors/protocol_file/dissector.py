@@ -59,7 +59,7 @@ class FileDissector(Dissector):
             encapsulation=WebSocketEncapsulation() if specification.framing.kind == "websocket" else None,
             identity=Identity(
                 grammar,
-                login_messages=identity.login if identity is not None else (),
+                login_messages=identity.logins if identity is not None else (),
                 same_player=identity.same_player if identity is not None else "connection",
                 sees_own_dissection=True,
             ),
@@ -72,7 +72,7 @@ class FileDissector(Dissector):
         from kiebitz.dissectors.protocol_file.conformance import conformance_of
 
         names = dict.fromkeys(message.name for message in self.specification.messages)
-        return conformance_of(self.specification.probe, names, self.package)
+        return conformance_of(self.specification, names, self.package)
 
 
 def dissector_from(specification: Specification) -> FileDissector:

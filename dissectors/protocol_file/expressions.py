@@ -220,6 +220,11 @@ def compile_expression(text: str) -> Compiled:
     return Compiled(text)
 
 
+def optional_expression(text: object) -> Compiled | None:
+    """Return a compiled expression, None for an empty text or anything else."""
+    return compile_expression(text) if isinstance(text, str) and text else None
+
+
 # Syntax.
 
 

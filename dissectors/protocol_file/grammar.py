@@ -19,11 +19,8 @@ from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
 from kiebitz.dissectors.protocol_file.game.plan import ROOMS, EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in
 from kiebitz.dissectors.protocol_file.message_grammar import grammar_with
-from kiebitz.dissectors.protocol_file.specification import (
-    EventSpec,
-    RuleSpec,
-    Specification,
-)
+from kiebitz.dissectors.protocol_file.sections import EventSpec, RuleSpec
+from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.templates import word_of
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
 
@@ -35,12 +32,12 @@ def grammar_of(plan: Plan) -> Grammar:
     specification = plan.specification
     kinds = {"actor": _PLAYER, WHO: _PLAYER, **_field_kinds(specification)}
     grid = specification.board.grid if specification.board is not None else None
-    words = () if grid is None else (*grid.symbols, *(grid.cell or "").split("."), grid.x, grid.y)
+    words = () if grid is None else (*grid.symbols, *grid.cell.split("."), grid.x, grid.y)
     return grammar_with(
         specification,
         words,
         events=_event_kinds(plan),
-        rules=[rule.row or _rule(rule, plan) for rule in specification.rules],
+        rules=specification.table_rules or [_rule(rule, plan) for rule in specification.rules],
         data_identifiers=kinds,
         state_identifiers=dict(_state_kinds(specification, kinds))
         | dict.fromkeys(("players", "private", "turn"), _PLAYER)
@@ -53,48 +50,37 @@ def grammar_of(plan: Plan) -> Grammar:
 
 def _event_kinds(plan: Plan) -> Iterator[EventKind]:
     if plan.specification.table is not None:
-        yield from (event.row for event in plan.specification.events if event.row is not None)
+        yield from plan.specification.event_kinds
         return
-    specs = {spec.kind: spec for spec in plan.specification.events if not spec.silent}
-    for event in plan.events:
-        if event.silent:
-            continue
-        yield _event_kind(plan, event, specs.get(event.kind))
+    yield from (_event_kind(plan, event) for event in plan.events if not event.spec.silent)
     if plan.ties_connections:
-        own = tuple(
-            dict.fromkeys(
-                row.name for row in plan.specification.messages if not row.broadcast and not row.heartbeat
-            )
-        )
-        yield EventKind(plan.connected, (WHO,), "{who} connects", reported_by=own, identifies=True)
+        own = [row.name for row in plan.specification.messages if not row.broadcast and not row.heartbeat]
+        reported_by = tuple(dict.fromkeys(own))
+        yield EventKind(plan.connected, (WHO,), "{who} connects", reported_by=reported_by, identifies=True)
 
 
-def _event_kind(plan: Plan, event: EventPlan, spec: EventSpec | None) -> EventKind:
-    about = [
-        (row, each)
-        for row, each in zip(plan.specification.messages, plan.rows, strict=True)
-        if event in each.events
-    ]
+def _event_kind(plan: Plan, event: EventPlan) -> EventKind:
+    spec = event.spec
     fields = plan.fields[event.kind]
     sentence = event.say.template if event.say is not None else plain_sentence(event.kind, fields)
+    about = [each for each in plan.rows if event in each.events]
     reported_by = dict.fromkeys(
-        row.name for row, each in about if not row.broadcast and event.actor is None and _is_own(each, spec)
+        each.row.name
+        for each in about
+        if not each.row.broadcast and event.actor is None and _is_own(each, spec)
     )
-    tying = [
-        row.name for row, each in about if row.name in reported_by and plan.ties(each.role, row.broadcast)
-    ]
     return EventKind(
         event.kind,
         tuple(fields),
         sentence,
-        secret=spec is not None and spec.secret,
+        secret=spec.secret,
         reported_by=tuple(reported_by),
-        identifies=bool(tying),
-        implied_by="before" if _follows(plan, event, spec) else None,
-        joins=spec is not None and spec.joins,
-        ends=spec is not None and spec.ends,
-        cancels=spec is not None and spec.cancels,
-        timeout=spec is not None and spec.timeout,
+        identifies=any(each.row.name in reported_by and plan.ties(each) for each in about),
+        implied_by="before" if _follows(plan, event) else None,
+        joins=spec.joins,
+        ends=spec.closes,
+        cancels=spec.cancels,
+        timeout=spec.timeout,
     )
 
 
@@ -107,19 +93,18 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _is_own(row: RowPlan, spec: EventSpec | None) -> bool:
+def _is_own(plan: RowPlan, spec: EventSpec) -> bool:
     """Return True if the player of the message is that of its connection."""
-    if row.direction == "c2s":
-        return True
-    role = row.role
-    return role.who is None or role.gives or role.accepts or (spec is not None and spec.secret)
+    role = plan.role
+    is_own = role.who is None or role.gives or role.accepts
+    return plan.row.direction == "c2s" or is_own or spec.secret
 
 
-def _follows(plan: Plan, event: EventPlan, spec: EventSpec | None) -> bool:
+def _follows(plan: Plan, event: EventPlan) -> bool:
     """Return True if another event of the same message to all may come before it."""
-    if spec is None or spec.secret:
+    if event.spec.secret or not plan.has_events:
         return False
-    places = [(row.broadcast, row.events.index(event)) for row in plan.rows if event in row.events]
+    places = [(each.row.broadcast, each.events.index(event)) for each in plan.rows if event in each.events]
     return any(place for _, place in places) and all(broadcast for broadcast, place in places if place)
 
 
@@ -127,7 +112,7 @@ def _follows(plan: Plan, event: EventPlan, spec: EventSpec | None) -> bool:
 
 
 def _rule(rule: RuleSpec, plan: Plan) -> Rule:
-    compiled = next(each for each in plan.rules if each.key == rule.key)
+    compiled = next(each for each in plan.rules if each.spec is rule)
     rows = (row for row in plan.specification.messages if row.name in rule.on)
     clause = rule.clause or next((row.clause for row in rows if row.clause), f"rules.{rule.key}")
     return Rule(
@@ -146,7 +131,7 @@ def _rule(rule: RuleSpec, plan: Plan) -> Rule:
 def _field_kinds(specification: Specification) -> dict[str, IdentifierKind]:
     """Return the kinds of identifiers in the data of events, where players are named, by key."""
     found: dict[str, IdentifierKind] = {}
-    if specification.identity is not None and specification.identity.id is not None:
+    if specification.identity is not None and specification.identity.id:
         found[specification.identity.id] = _PLAYER
     for row in specification.messages:
         for field in row.fields:
@@ -163,12 +148,12 @@ def _state_kinds(
 ) -> Iterator[tuple[str, IdentifierKind]]:
     """Yield the keys of the state at which, or below which, events put identifiers."""
     for event in specification.events:
-        for put in event.puts:
-            steps = cast(Lookup, parse_expression(put.path)).steps
+        for path, value in event.put.items():
+            steps = cast(Lookup, parse_expression(path)).steps
             for step, below in pairwise(steps):
                 if isinstance(step, str) and (kind := _kind(below, kinds)) is not None:
                     yield step, kind
-            for within, text in expressions_in(put.value):
+            for within, text in expressions_in(value):
                 kind = _kind(parse_expression(text), kinds)
                 keys = [step for step in (*steps, *within) if isinstance(step, str)]
                 if kind is not None:

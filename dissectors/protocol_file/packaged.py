@@ -24,7 +24,8 @@ from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.protocol_file.codecs import codec_of, framer_of
 from kiebitz.dissectors.protocol_file.message_grammar import grammar_with
-from kiebitz.dissectors.protocol_file.specification import ProbeSpec, Specification
+from kiebitz.dissectors.protocol_file.sections import ProbeSpec
+from kiebitz.dissectors.protocol_file.specification import Specification
 
 
 class PackagedFile(NamedTuple):
@@ -96,21 +97,23 @@ class _Loader(SourceFileLoader):
         self, data: Any, path: Any = ""
     ) -> CodeType:
         is_cached = not sys.dont_write_bytecode and os.access(os.path.dirname(path), os.W_OK)
-        found = _read(path, self._package, self._types, is_whole=is_cached)
-        used = msgspec.structs.replace(found, text="", statistics=(), queries=(), probe=ProbeSpec())
+        found = _read(path, self._package, self._types)
+        used = msgspec.structs.replace(
+            found, text="", statistics=(), queries=(), probe=ProbeSpec(), expectations=()
+        )
         packed, whole = pickle.dumps(used), pickle.dumps(found) if is_cached else None
         code = f"import pickle\nused, whole = pickle.loads({packed!r}), {whole!r}"
         return compile(code, path, "exec")
 
 
-def _read(path: str, package: str, types: Collection[str], *, is_whole: bool = True) -> Specification:
+def _read(path: str, package: str, types: Collection[str]) -> Specification:
     # Imported only where there is no cached file.
     from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
 
     with open(path, encoding="utf-8") as file:
         text = file.read()
     parts = PythonParts(package, types)
-    return read(text, os.path.basename(path), lambda protocol: parts, is_whole=is_whole).specification
+    return read(text, os.path.basename(path), lambda protocol: parts).specification
 
 
 @cache
@@ -119,7 +122,15 @@ def _readers_stamp() -> int:
     here = os.path.dirname(__file__)
     with os.scandir(os.path.join(here, "reading")) as found:
         reading = [entry.path for entry in found if entry.name.endswith(".py")]
-    stats = [os.stat(each) for each in (__file__, os.path.join(here, "specification.py"), *reading)]
+    stats = [
+        os.stat(each)
+        for each in (
+            __file__,
+            os.path.join(here, "sections.py"),
+            os.path.join(here, "specification.py"),
+            *reading,
+        )
+    ]
     return sum(int(each.st_mtime) + each.st_size for each in stats)
 
 
@@ -139,8 +150,8 @@ def packaged_grammar(
     file = packaged_file(package, types)
     return grammar_with(
         file.specification,
-        events=[event.row for event in file.specification.events if event.row is not None],
-        rules=[rule.row for rule in file.specification.rules if rule.row is not None],
+        events=file.specification.event_kinds,
+        rules=file.specification.table_rules,
         table_file=file.path,
         **more,
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import Expectation, RequirementLevel
+from kiebitz.dissectors.conformance.expectations import Expectation
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Limits
 from kiebitz.dissectors.grammar.grammar import EventKind, Rule
@@ -15,8 +15,17 @@ from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.json.forms import Form, OddWord, SizeRule
 from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.grammar.spellings import Spellings
-from kiebitz.dissectors.identity import SamePlayer
-from kiebitz.dissectors.model import Direction, Severity, Transport
+from kiebitz.dissectors.model import Direction, Transport
+from kiebitz.dissectors.protocol_file.sections import (
+    BoardSpec,
+    EventSpec,
+    IdentitySpec,
+    ProbeSpec,
+    ReferenceSpec,
+    RoomSpec,
+    RuleSpec,
+    StatisticSpec,
+)
 from kiebitz.dissectors.queries import Query
 
 FramingKind = Literal[
@@ -35,7 +44,6 @@ FramingKind = Literal[
 FormatKind = Literal["words", "delimited", "lines", "pairs", "json", "xml", "struct"]
 ByteOrder = Literal["big", "little"]
 TextEncoding = Literal["utf-8", "latin-1", "ascii"]
-GridShape = Literal["square", "hex"]
 Inclusive = Literal["", "length", "header"]
 IntegerKind = Literal["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "varint"]
 
@@ -404,266 +412,6 @@ class MessageSpec(msgspec.Struct, frozen=True, kw_only=True):
     sizes: SizeRule | None = None
 
 
-class ReferenceSpec(msgspec.Struct, frozen=True):
-    """The fields `by` of an answer, and the fields `of` of its request, have the same values."""
-
-    by: tuple[str, ...]
-    of: tuple[str, ...]
-
-
-class RoomSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules for the game, of several, to which a message belongs.
-
-    Attributes:
-        id: Expression for the id of the game over `who` and the fields of a message, usually one of these.
-        joins: Messages with which a client enters a game; by default, those of the server with an id.
-        leaves: Messages with which a client leaves it.
-        of: Expression for the player who enters; None if it is the connection's.
-    """
-
-    id: str
-    joins: tuple[str, ...] = ()
-    leaves: tuple[str, ...] = ()
-    of: str | None = None
-
-
-class IdentitySpec(msgspec.Struct, frozen=True, kw_only=True):
-    """The messages and fields that identify players.
-
-    Attributes:
-        login: Messages in which a client gives its player's name.
-        given: Messages of the server that give a connection its player's id (or name).
-        named: Messages that contain both an id and a name.
-        id: Field with the player's id; None if players have names only.
-        name: Field with the player's name.
-        left: Messages that say that the player named in them has left.
-        same_player: Condition for two clients of one name to be the same player.
-        ports: Names of the players at the protocol's ports, in their order.
-    """
-
-    login: tuple[str, ...] = ()
-    given: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
-    id: str | None = None
-    name: str | None = None
-    left: tuple[str, ...] = ()
-    same_player: SamePlayer = "connection"
-    ports: tuple[str, ...] = ()
-
-
-class Put(msgspec.Struct, frozen=True):
-    """A change of the state: `path` with `{names}` in braces, and the new value.
-
-    A text, also one in a list or an object, is an expression; any other value is itself, and None removes
-    the path.
-    """
-
-    path: str
-    value: Any
-
-
-class EventSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `[events]`.
-
-    Attributes:
-        kind: Name of the event.
-        on: Messages that report it.
-        direction: The direction of these messages; None for both.
-        let: Expressions for values that the others may name; each may use those before it.
-        when: Condition, as an expression.
-        say: Sentence with names in braces.
-        actor: Expression for the acting player's name; by default `who`.
-        puts: Changes of the state.
-        opens: True if a game begins.
-        ends: True if the game ends.
-        joins: True if the actor takes part in the game from here on, which is no move.
-        cancels: True if the game ends without having been played.
-        timeout: True if a player loses only because an answer is missing.
-        result: Expressions by name for the game's result, such as `winner`.
-        label: Sentence for the label of the game that begins.
-        secret: True if only its actor knows of it.
-        turn: True if it says whose turn it is.
-        silent: True if it only changes the state, and is not reported.
-        data: Names of its values, if the table is in Python.
-        row: Its row of the grammar, if the table is in Python.
-    """
-
-    kind: str
-    on: tuple[str, ...]
-    direction: Direction | None = None
-    let: Mapping[str, str] = {}
-    when: str | None = None
-    say: str = ""
-    actor: str = "who"
-    puts: tuple[Put, ...] = ()
-    opens: bool = False
-    ends: bool = False
-    joins: bool = False
-    cancels: bool = False
-    timeout: bool = False
-    result: Mapping[str, Any] = {}
-    label: str | None = None
-    secret: bool = False
-    turn: bool = False
-    silent: bool = False
-    data: tuple[str, ...] = ()
-    row: EventKind | None = None
-
-
-class RuleSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `[rules]`: it is violated if `when` is true and `unless` is false.
-
-    `let` has expressions for values that the others may name. If a value in them is unknown, nothing is
-    reported. If the table is in Python, `row` is the rule's row of the grammar.
-    """
-
-    key: str
-    on: tuple[str, ...]
-    direction: Direction | None = None
-    let: Mapping[str, str] = {}
-    when: str | None = None
-    unless: str | None = None
-    say: str = ""
-    severity: Severity = "error"
-    clause: str | None = None
-    expected: str | None = None
-    row: Rule | None = None
-
-
-class GridSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A rectangular board: cells in the state, and tokens of players at coordinates.
-
-    Attributes:
-        cells: State path of a list of rows, a list of cells, or an object from `x,y` to a cell.
-        columns: True if `cells` is a list of columns instead.
-        runs: True if a number in a list of cells is that many empty cells.
-        cell: Path of the word within a cell that is an object or a list.
-        symbols: Words of cells and the tokens that are drawn for them; an empty token is an empty square.
-        tokens: State path of an object from players to objects with coordinates.
-        x: Name of the column (from `first`).
-        y: Name of the row.
-        width: Number of columns, or its state path; None to derive it.
-        height: Number of rows, likewise.
-        first: Number of the first column and row.
-        above: State path of an object from `x,y` to the lines above cells, each a player or any other value.
-        left: State path of an object from `x,y` to the lines left of cells.
-        shape: `square`, or `hex`: each second row is shifted to the right by half a cell.
-    """
-
-    cells: str | None = None
-    columns: bool = False
-    runs: bool = False
-    cell: str | None = None
-    symbols: Mapping[str, str] = {}
-    tokens: str | None = None
-    x: str = "x"
-    y: str = "y"
-    width: int | str | None = None
-    height: int | str | None = None
-    first: int = 0
-    above: str | None = None
-    left: str | None = None
-    shape: GridShape = "square"
-
-
-class BoardSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """`[board]`: the picture of a table. All paths lead through the state; `{player}` is each player.
-
-    Attributes:
-        title: Sentence above the picture.
-        players: Path of an object whose keys are the players.
-        turn: Path of the name of the player whose turn it is.
-        scores: Path of a player's score, with `{player}`.
-        unit: Unit of the scores.
-        figures: Words to paths of further numbers of a player, with `{player}`.
-        hand: Path of a list, or of a number of hidden pieces, with `{player}`.
-        dice: Path of a list of faces, or of a number.
-        piles: Labels to paths of lists, or of numbers of hidden pieces.
-        grid: The board.
-        text: Sentences below the picture.
-    """
-
-    title: str | None = None
-    players: str = "players"
-    turn: str | None = None
-    scores: str | None = None
-    unit: str = "points"
-    figures: Mapping[str, str] = {}
-    hand: str | None = None
-    dice: str | None = None
-    piles: Mapping[str, str] = {}
-    grid: GridSpec | None = None
-    text: tuple[str, ...] = ()
-
-
-StatisticForm = Literal["counts", "shares", "histogram", "course", "durations"]
-
-
-class StatisticSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `[statistics]`.
-
-    Attributes:
-        on: Kinds of the events that are counted, or a reader in Python such as `okey.statistics:Wins`.
-        when: Condition, as an expression over the data of an event and the state after it.
-        line: Expressions for the lines, each with its column; by default, the actor's line.
-        by: Expression for the column, or the value of a histogram; by default, the kind of the event.
-        split: Text between several values in one.
-        words: Words for values; if there are some, no other values are counted.
-        of: Name of the lines, or of the values of a histogram in the plural.
-        amount: Expression for a number; by default, 1, and in a course the number of events so far.
-        unit: Unit of a course.
-        chance: Weights of the values of a histogram, if chance decides.
-        begins: Condition for the events with which a duration begins.
-    """
-
-    key: str
-    title: str
-    form: StatisticForm
-    on: tuple[str, ...]
-    when: str | None = None
-    line: Mapping[str, str | None] = {}
-    by: str | None = None
-    split: str = ""
-    words: Mapping[str, str] = {}
-    of: str = "player"
-    amount: str | None = None
-    unit: str = "times"
-    chance: Mapping[str, int] = {}
-    begins: str | None = None
-
-
-class SpellingSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `[probe.spellings]`; `frame` names the function that respells a message."""
-
-    word: str
-    sentence: str
-    frame: str
-    level: RequirementLevel
-    clause: str | None
-    quote: str | None
-    messages: str
-
-
-class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """`[probe]` and `[expectations]`: what `kiebitz probe` knows about the protocol.
-
-    `timeouts` are seconds by patterns of messages. `bot`, `simulated_server` and `violations` are in Python.
-    """
-
-    expectations: tuple[Expectation, ...] = ()
-    spellings: tuple[SpellingSpec, ...] = ()
-    seats: int = 2
-    silence_s: float | None = None
-    timeouts: Mapping[str, float] = {}
-    awaited: tuple[str, ...] = ()
-    spares_others: bool = True
-    broken_by: Mapping[str, str] = {}
-    unreachable: Mapping[str, str] = {}
-    bot: str = ""
-    simulated_server: str = ""
-    violations: str = ""
-
-
 class Specification(msgspec.Struct, frozen=True, kw_only=True):
     """A protocol file.
 
@@ -682,7 +430,10 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         codec: The class of the codec in Python, such as `okey.codec:OkeyCodec`; None for that of the format.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         view: The function in Python that draws the table; None for `board`.
+        event_kinds: The kinds of events in the grammar, if the table is in Python.
+        table_rules: The rules in the grammar, if the table is in Python.
         references: The fields by which an answer names its request, in the order in which they are tried.
+        expectations: The right reactions of a program under test.
     """
 
     text: str
@@ -705,11 +456,14 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
     references: tuple[ReferenceSpec, ...] = ()
     identity: IdentitySpec | None = None
     events: tuple[EventSpec, ...] = ()
+    event_kinds: tuple[EventKind, ...] = ()
     rules: tuple[RuleSpec, ...] = ()
+    table_rules: tuple[Rule, ...] = ()
     board: BoardSpec | None = None
     statistics: tuple[StatisticSpec, ...] = ()
     queries: tuple[Query, ...] = ()
     probe: ProbeSpec = ProbeSpec()
+    expectations: tuple[Expectation, ...] = ()
 
     def format_of(self, direction: Direction) -> Format:
         """Return the format of the messages of a direction."""

@@ -26,10 +26,10 @@ from kiebitz.dissectors.game.view import (
     counted,
 )
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocol_file.expressions import Scope, compile_expression
-from kiebitz.dissectors.protocol_file.game.grid import PLAYER, GridView, optional_expression
+from kiebitz.dissectors.protocol_file.expressions import Scope, compile_expression, optional_expression
+from kiebitz.dissectors.protocol_file.game.grid import PLAYER, GridView
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, ROOMS
-from kiebitz.dissectors.protocol_file.specification import BoardSpec
+from kiebitz.dissectors.protocol_file.sections import BoardSpec
 from kiebitz.dissectors.protocol_file.templates import Sentence, sentence_of, value_words
 
 _MAX_SEATS = 100
@@ -105,7 +105,7 @@ class Board:
         self._spec = spec
         about = spec or BoardSpec()
         self.unit = about.unit
-        self._title = _sentence(about.title)
+        self._title = sentence_of(about.title)
         self._players = compile_expression(about.players)
         self._turn = compile_expression(about.turn or "turn")
         self._scores = optional_expression(about.scores)
@@ -328,10 +328,6 @@ def _pile_line(pile: Pile) -> Line:
     return *pile.label, ": ", pile.pieces or (str(pile.hidden) if pile.hidden else pile.words)
 
 
-def _sentence(text: str | None) -> Sentence | None:
-    return None if text is None else sentence_of(text)
-
-
 def _counted(value: Any, unit: str) -> str:
     words = value_words(value)
     return counted(words, unit.removesuffix("s")) if unit.endswith("s") else f"{words} {unit}"
@@ -373,12 +369,11 @@ def _tokens(values: Sequence[Any]) -> tuple[Token, ...]:
     return tuple(Token(value_words(value)) for value in values[:_MAX_PIECES])
 
 
-def _known(sentence: Sentence | None, scope: Scope) -> Iterator[str]:
-    """Yield a sentence whose values are known."""
-    if sentence is not None:
-        values = sentence.evaluate(scope)
-        if None not in values.values():
-            yield sentence.fill(lambda word: value_words(values[word]))
+def _known(sentence: Sentence, scope: Scope) -> Iterator[str]:
+    """Yield a sentence with words whose values are known."""
+    values = sentence.evaluate(scope)
+    if sentence.parts and None not in values.values():
+        yield sentence.fill(lambda word: value_words(values[word]))
 
 
 def _line(sentence: Sentence, scope: Scope, names: Sequence[str]) -> Line:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Literal, cast
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from kiebitz.dissectors.game.view import Edge, Grid, Token
-from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope, compile_expression
-from kiebitz.dissectors.protocol_file.specification import GridSpec
+from kiebitz.dissectors.protocol_file.expressions import (
+    Compiled,
+    Scope,
+    compile_expression,
+    optional_expression,
+)
+from kiebitz.dissectors.protocol_file.sections import GridSpec
 from kiebitz.dissectors.protocol_file.templates import value_words
 from kiebitz.dissectors.protocol_file.values import index
 
@@ -26,11 +31,7 @@ PLAYER = "player"
 """Name of each player in the paths of the board."""
 
 Side = Literal["above", "left"]
-
-
-def optional_expression(text: str | None) -> Compiled | None:
-    """Return a compiled expression, None for None."""
-    return None if text is None else compile_expression(text)
+_SIDES: tuple[Side, ...] = get_args(Side)
 
 
 _Size = tuple[int | None, int | None]
@@ -49,9 +50,9 @@ class GridView:
             compile_expression(side) if isinstance(side, str) else side for side in (spec.width, spec.height)
         ]
         self._edges: list[tuple[Side, Compiled]] = []
-        for side, path in (("above", spec.above), ("left", spec.left)):
-            if path is not None:
-                self._edges.append((cast(Side, side), compile_expression(path)))
+        for side in _SIDES if spec.edges is not None else ():
+            if (path := optional_expression(getattr(spec.edges, side))) is not None:
+                self._edges.append((side, path))
         self._paths = [*filter(None, (self._cells, self._tokens)), *(path for _, path in self._edges)]
         self._is_of_each = any(name == (PLAYER,) for path in self._paths for name, *_ in path.names)
 

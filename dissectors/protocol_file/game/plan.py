@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -19,14 +18,13 @@ from kiebitz.dissectors.protocol_file.expressions import (
     Evaluate,
     compile_expression,
     compile_path,
+    optional_expression,
 )
 from kiebitz.dissectors.protocol_file.game.doubt import Pattern
 from kiebitz.dissectors.protocol_file.game.roles import Convert, Role, conversion_of, roles_of
+from kiebitz.dissectors.protocol_file.sections import EventSpec, RuleSpec
 from kiebitz.dissectors.protocol_file.specification import (
-    EventSpec,
     MessageSpec,
-    Put,
-    RuleSpec,
     Specification,
 )
 from kiebitz.dissectors.protocol_file.templates import (
@@ -76,33 +74,32 @@ class PutPlan(msgspec.Struct, frozen=True):
 class EventPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of event, ready to be emitted."""
 
-    kind: str
-    direction: Direction | None = None
+    spec: EventSpec
     when: Compiled | None = None
     say: Sentence | None = None
     values: Mapping[str, Compiled]
     """Values in its data by key beside the message's fields: those of the sentence and of statistics."""
     actor: Compiled | None = None
     puts: tuple[PutPlan, ...] = ()
-    opens: bool = False
-    ends: bool = False
     label: Sentence | None = None
     result: tuple[tuple[str, Any, Value | None], ...] = ()
     let: tuple[tuple[str, Compiled], ...] = ()
-    silent: bool = False
-    turn: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Its name."""
+        return self.spec.key
 
     @property
     def changes(self) -> tuple[Pattern, ...]:
         """The paths of the state that it may change."""
-        return (*(put.path for put in self.puts), *((("turn",),) if self.turn else ()))
+        return (*(put.path for put in self.puts), *((("turn",),) if self.spec.turn else ()))
 
 
 class RulePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A rule, ready to be checked."""
 
-    key: str
-    direction: Direction | None
+    spec: RuleSpec
     when: Compiled | None
     unless: Compiled | None
     say: Sentence
@@ -129,13 +126,11 @@ class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
     the kept requests that it answers. It `is_quiet` if nothing depends on its messages.
     """
 
+    row: MessageSpec
     role: Role
-    broadcast: bool
-    direction: Direction
     conversions: tuple[tuple[str, Convert], ...]
     keys: Mapping[str, str]
     absent: Mapping[str, None]
-    heartbeat: bool
     events: tuple[EventPlan, ...]
     rules: tuple[RulePlan, ...]
     asks: bool
@@ -148,16 +143,15 @@ class Plan:
 
     def __init__(self, specification: Specification) -> None:
         self.specification = specification
-        self.roles = roles_of(specification)
         self.has_events = not all(event.silent for event in specification.events)
         identity = specification.identity
         self.at_ports = dict(zip(specification.ports, identity.ports, strict=False)) if identity else {}
         """Names of the players at the server's ports, if these identify them."""
         counted = _counted(specification)
-        self.events = [_event_plan(event, counted.get(event.kind, {})) for event in specification.events]
-        if not self.has_events:
-            names = _eventful(specification)
-            self.events += (EventPlan(kind=name, values=counted.get(name, {})) for name in names)
+        names = dict.fromkeys(row.name for row in specification.messages if not row.heartbeat)
+        own = [] if self.has_events else [EventSpec(key=name, on=(name,)) for name in names]
+        events = (*specification.events, *own)
+        self.events = [_event_plan(event, counted.get(event.key, {})) for event in events]
         self.rules = [_rule_plan(rule, self._fields(rule)) for rule in specification.rules]
         game = specification.game
         self.rooms = (
@@ -165,7 +159,7 @@ class Plan:
                 compile_expression(game.id),
                 frozenset(game.joins),
                 frozenset(game.leaves),
-                _optional(game.of),
+                optional_expression(game.of),
             )
             if game is not None
             else None
@@ -173,9 +167,8 @@ class Plan:
         """Rules for the game to which a message belongs; None if there is one at a time."""
         self._kept_requests = _kept_requests(specification)
         self.keeps_requests = bool(self._kept_requests)
-        self.rows = [
-            self._row_plan(row, role) for row, role in zip(specification.messages, self.roles, strict=True)
-        ]
+        roles = roles_of(specification)
+        self.rows = [self._row_plan(*each) for each in zip(specification.messages, roles, strict=True)]
         self.fields = {event.kind: self._event_fields(event) for event in self.events}
         """Keys of the data of each kind of event, all unknown."""
         self.hidden = frozenset(name for row in self.rows for name in row.keys) | {
@@ -185,19 +178,18 @@ class Plan:
         kinds = {event.kind for event in self.events}
         self.connected = CONNECTED if CONNECTED not in kinds else f"{CONNECTED}_2"
         """Kind of the event that ties a connection to its player, if the file has none for that."""
-        self.opens_games = any(event.opens for event in self.events)
+        self.opens_games = any(event.spec.opens for event in self.events)
         self.result_keys = tuple(dict.fromkeys(key for event in self.events for key, _, _ in event.result))
         self.waits = any(
-            role.gives or (role.accepts and not row.broadcast)
-            for row, role in zip(specification.messages, self.roles, strict=True)
+            each.role.gives or (each.role.accepts and not each.row.broadcast) for each in self.rows
         )
-        self.has_names = any(role.pairs is not None for role in self.roles)
+        self.has_names = any(each.role.pairs is not None for each in self.rows)
         self.ties_connections = specification.identity is not None and self._lacks_evidence()
         self.leaving = tuple(
             event
-            for row, role, plan in zip(specification.messages, self.roles, self.rows, strict=True)
-            if role.leaves and row.direction == "c2s"
-            for event in plan.events
+            for each in self.rows
+            if each.role.leaves and each.row.direction == "c2s"
+            for event in each.events
         )
         """Events that the end of a player's connection means, too."""
         self.changed_by = {direction: self._changed_by(direction) for direction in DIRECTIONS}
@@ -208,28 +200,23 @@ class Plan:
         return {id(row): plan for row, plan in zip(rows, self.rows, strict=True)}
 
     def _row_plan(self, row: MessageSpec, role: Role) -> RowPlan:
-        specs = zip_longest(self.events, self.specification.events)
-        events = [plan for plan, spec in specs if _is_about(row, plan, spec)]
-        rules = [
-            plan
-            for plan, spec in zip(self.rules, self.specification.rules, strict=True)
-            if row.name in spec.on and spec.direction in (None, row.direction)
-        ]
+        events = [each for each in self.events if each.spec.selects(row.name, row.direction)]
+        if row.heartbeat and not self.has_events:
+            events = [each for each in events if each.spec.silent]
+        rules = [each for each in self.rules if each.spec.selects(row.name, row.direction)]
         asks = (row.name, row.direction) in self._kept_requests
         answers = tuple(
             name for name in row.answers if (name, OPPOSITE[row.direction]) in self._kept_requests
         )
         return RowPlan(
+            row=row,
             role=role,
-            broadcast=row.broadcast,
-            direction=row.direction,
             conversions=tuple(
                 (field.name, convert)
                 for field in row.fields
                 if (convert := conversion_of(field, self.specification.identity)) is not None
             ),
             keys={field.name: key for field in row.fields if (key := word_of(field.name)) != field.name},
-            heartbeat=row.heartbeat,
             absent={field.name: None for field in row.fields if field.optional},
             events=tuple(events),
             rules=tuple(rules),
@@ -241,12 +228,12 @@ class Plan:
     def _changed_by(self, direction: Direction) -> frozenset[Pattern]:
         found: set[Pattern] = set()
         for plan in self.rows:
-            if plan.direction == direction:
+            if plan.row.direction == direction:
                 if not self.has_events:
                     found.add((PLAYERS, None))
                 for event in plan.events:
                     found.update(event.changes)
-                if any(event.opens or event.ends for event in plan.events):
+                if any(event.spec.opens or event.spec.closes for event in plan.events):
                     found.update(
                         path for event in self.events for path in event.changes if path[0] not in KEPT
                     )
@@ -255,9 +242,9 @@ class Plan:
     def _event_fields(self, event: EventPlan) -> dict[str, None]:
         fields = dict.fromkeys(
             word_of(field.name)
-            for row, plan in zip(self.specification.messages, self.rows, strict=True)
+            for plan in self.rows
             if event in plan.events
-            for field in row.fields
+            for field in plan.row.fields
             if not field.generated
         )
         return fields | dict.fromkeys(event.values)
@@ -266,7 +253,7 @@ class Plan:
         return frozenset(
             word
             for row in self.specification.messages
-            if row.name in rule.on and rule.direction in (None, row.direction)
+            if rule.selects(row.name, row.direction)
             for field in row.fields
             for word in (field.name, word_of(field.name))
         )
@@ -274,25 +261,14 @@ class Plan:
     def _lacks_evidence(self) -> bool:
         """Return True if no event of the file ties a connection to its player."""
         return self.has_events and not any(
-            any(not each.silent for each in event.events) and self.ties(role, event.broadcast)
-            for role, event in zip(self.roles, self.rows, strict=True)
+            any(not event.spec.silent for event in each.events) and self.ties(each) for each in self.rows
         )
 
-    def ties(self, role: Role, broadcast: bool) -> bool:
-        """Return True if a message of this role ties its connection to a player by itself."""
+    def ties(self, plan: RowPlan) -> bool:
+        """Return True if a message of a row ties its connection to a player by itself."""
+        role = plan.role
         is_evidence = bool(self.at_ports) or role.logs_in or role.gives or role.accepts
-        return is_evidence and not broadcast
-
-
-def _eventful(specification: Specification) -> list[str]:
-    """Return the messages that are events if the file has no events."""
-    return list(dict.fromkeys(row.name for row in specification.messages if not row.heartbeat))
-
-
-def _is_about(row: MessageSpec, plan: EventPlan, spec: EventSpec | None) -> bool:
-    if spec is None:
-        return row.name == plan.kind and not row.heartbeat
-    return row.name in spec.on and spec.direction in (None, row.direction)
+        return is_evidence and not plan.row.broadcast
 
 
 def _counted(specification: Specification) -> dict[str, dict[str, Compiled]]:
@@ -309,40 +285,34 @@ def _counted(specification: Specification) -> dict[str, dict[str, Compiled]]:
 def _event_plan(event: EventSpec, counted: Mapping[str, Compiled]) -> EventPlan:
     say = sentence_of(event.say) if event.say else None
     return EventPlan(
-        kind=event.kind,
-        direction=event.direction,
-        when=_optional(event.when),
+        spec=event,
+        when=optional_expression(event.when),
         say=say,
         values={**counted, **(say.values if say is not None else {})},
-        actor=None if event.actor.strip() == WHO else compile_expression(event.actor),
-        puts=tuple(_put_plan(put) for put in event.puts),
-        opens=event.opens,
-        ends=event.ends,
-        label=sentence_of(event.label) if event.label is not None else None,
+        actor=None if event.actor.strip() == WHO else optional_expression(event.actor),
+        puts=tuple(_put_plan(path, value) for path, value in event.put.items()),
+        label=sentence_of(event.label) if event.label else None,
         result=tuple((key, *_value(value)) for key, value in event.result.items()),
         let=_let(event.let),
-        silent=event.silent,
-        turn=event.turn,
     )
 
 
-def _put_plan(put: Put) -> PutPlan:
-    steps = compile_path(put.path)
+def _put_plan(path: str, value: Any) -> PutPlan:
+    steps = compile_path(path)
     is_fixed = not any(callable(step) for step in steps)
-    return PutPlan(steps, *_value(put.value), tuple(map(str, steps)) if is_fixed else None)
+    return PutPlan(steps, *_value(value), tuple(map(str, steps)) if is_fixed else None)
 
 
 def _rule_plan(rule: RuleSpec, fields: frozenset[str]) -> RulePlan:
-    when, unless, let = _optional(rule.when), _optional(rule.unless), _let(rule.let)
+    when, unless, let = optional_expression(rule.when), optional_expression(rule.unless), _let(rule.let)
     parts = (when, unless, *(value for _, value in let))
     names = [name for part in parts if part is not None for name, _, _ in part.names]
     return RulePlan(
-        key=rule.key,
-        direction=rule.direction,
+        spec=rule,
         when=when,
         unless=unless,
         say=sentence_of(rule.say, RESERVED_IN_RULES),
-        expected=sentence_of(rule.expected, RESERVED_IN_RULES) if rule.expected is not None else None,
+        expected=sentence_of(rule.expected, RESERVED_IN_RULES) if rule.expected else None,
         let=let,
         of_game=any(name[0] not in fields | KEPT | {WHO, ASKED, *rule.let} for name in names),
     )
@@ -353,7 +323,7 @@ def _kept_requests(specification: Specification) -> frozenset[tuple[str, Directi
     parts: list[EventSpec | RuleSpec] = [*specification.events, *specification.rules]
     using = {name for part in parts if ASKED in to_json(msgspec.to_builtins(part)) for name in part.on}
     counted = _counted(specification)
-    using |= {name for event in specification.events if event.kind in counted for name in event.on} | {
+    using |= {name for event in specification.events if event.key in counted for name in event.on} | {
         *counted
     }
     if specification.game is not None:
@@ -375,10 +345,6 @@ def _kept_requests(specification: Specification) -> frozenset[tuple[str, Directi
 
 def _let(values: Mapping[str, str]) -> tuple[tuple[str, Compiled], ...]:
     return tuple((name, compile_expression(text)) for name, text in values.items())
-
-
-def _optional(text: str | None) -> Compiled | None:
-    return None if text is None else compile_expression(text)
 
 
 def _value(value: Any) -> tuple[Any, Value | None]:

@@ -37,13 +37,13 @@ class FilePresentation(Presentation):
         self._plain_kinds = frozenset(event.kind for event in plan.events if event.say is None)
         self._received = _received(plan)
         self.counts = self._board.unit
-        turns = [event.kind for event in plan.events if event.turn]
+        turns = [event.kind for event in plan.events if event.spec.turn]
         self.turn = turns[0] if turns else ""
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
         """Those of the file, and the number of events of each kind, by player."""
-        kinds = [event.kind for event in self._plan.events if not event.silent]
+        kinds = [event.kind for event in self._plan.events if not event.spec.silent]
         reads = of_each(*kinds, give=_actions)
         all_kinds = Counts(key="events", title="Events", reads=reads, columns=tuple(kinds))
         return (*self._own_statistics, *((all_kinds,) if kinds else ()))
@@ -88,7 +88,7 @@ def _received(plan: Plan) -> frozenset[str]:
     ways: dict[str, list[bool]] = {}
     for row in plan.rows:
         for event in row.events:
-            is_told = row.direction == "s2c" and not row.broadcast and row.role.who is None
+            is_told = row.row.direction == "s2c" and not row.row.broadcast and row.role.who is None
             ways.setdefault(event.kind, []).append(is_told)
     return frozenset(kind for kind, told in ways.items() if all(told))
 

@@ -10,12 +10,12 @@ import msgspec
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.sentences import value_at
+from kiebitz.dissectors.protocol_file.sections import IdentitySpec
 from kiebitz.dissectors.protocol_file.specification import (
     EitherType,
     FieldSpec,
     FieldTypeSpec,
     IdentifierType,
-    IdentitySpec,
     ListType,
     MapType,
     MessageSpec,
@@ -82,7 +82,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
 def roles_of(specification: Specification) -> list[Role]:
     """Return the role of each row."""
     identity = specification.identity or IdentitySpec()
-    logins = frozenset(identity.login)
+    logins = frozenset(identity.logins)
     answers = [
         row for row in specification.messages if row.direction == "s2c" and not logins.isdisjoint(row.answers)
     ]
@@ -107,7 +107,7 @@ def _role(row: MessageSpec, identity: IdentitySpec, awaited: Collection[str], na
     if is_server and row.name in identity.given and names and name is not None and name[-1] not in names:
         # Another field names another player, such as the opponent.
         name = next((path for path, _ in _paths(row.fields) if path[-1] in names), None)
-    logs_in = not is_server and row.name in identity.login
+    logs_in = not is_server and row.name in identity.logins
     answers_login = is_server and not {*awaited}.isdisjoint(row.answers)
     who = name if logs_in else id_field or name
     if who is None and row.broadcast:
@@ -137,14 +137,10 @@ def _paths(fields: Iterable[FieldSpec], above: Path = ()) -> Iterator[tuple[Path
             yield from _paths(field.type.fields, (*above, field.name))
 
 
-def _field_of(row: MessageSpec, kind: str, name: str | None) -> Path | None:
+def _field_of(row: MessageSpec, kind: str, name: str) -> Path | None:
     """Return the path of the field with this name, or else of this kind of identifier."""
     return next(
-        (
-            path
-            for path, type in _paths(row.fields)
-            if (path[-1] == name if name is not None else kind_of(type) == kind)
-        ),
+        (path for path, type in _paths(row.fields) if (path[-1] == name if name else kind_of(type) == kind)),
         None,
     )
 
@@ -200,14 +196,10 @@ def _pairs_of_keys(type: MapType, identity: IdentitySpec) -> Pairs | None:
     return lambda values: ((key, part.get(name)) for key, part in values.items() if isinstance(part, dict))
 
 
-def _name_of(fields: Iterable[FieldSpec], kind: str, name: str | None) -> str | None:
+def _name_of(fields: Iterable[FieldSpec], kind: str, name: str) -> str | None:
     """Return the name of the field with this name, or else of this kind of identifier."""
     return next(
-        (
-            field.name
-            for field in fields
-            if (field.name == name if name is not None else kind_of(field.type) == kind)
-        ),
+        (field.name for field in fields if (field.name == name if name else kind_of(field.type) == kind)),
         None,
     )
 

@@ -14,9 +14,16 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.grammar import EventKind
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocol_file.expressions import ASKED, Compiled, Question, Scope, compile_expression
+from kiebitz.dissectors.protocol_file.expressions import (
+    ASKED,
+    Compiled,
+    Question,
+    Scope,
+    compile_expression,
+    optional_expression,
+)
 from kiebitz.dissectors.protocol_file.game.board import states_of
-from kiebitz.dissectors.protocol_file.specification import StatisticSpec
+from kiebitz.dissectors.protocol_file.sections import StatisticSpec
 from kiebitz.dissectors.protocol_file.templates import asked_values
 from kiebitz.dissectors.protocol_file.values import MAX_NUMBER, step_text
 from kiebitz.dissectors.statistics import (
@@ -64,8 +71,9 @@ def compiled_statistic(
         def reads() -> Read:
             return partial(counting.samples, {})
 
-    words = tuple(dict.fromkeys(filter(None, (spec.words or spec.line).values())))
-    about: dict[str, Any] = {"key": spec.key, "title": spec.title, "reads": reads}
+    words = tuple(dict.fromkeys(filter(None, (spec.word_of or spec.lines).values())))
+    title = spec.title or spec.key.replace("-", " ").capitalize()
+    about: dict[str, Any] = {"key": spec.key, "title": title, "reads": reads}
     match spec.form:
         case "counts":
             return Counts(**about, columns=words or getattr(reads, "columns", ()), of=spec.of)
@@ -96,15 +104,16 @@ class _Counting:
         display_name: Callable[[str, State], str],
     ) -> None:
         self._spec = spec
+        self._form = spec.form
         self._ends = frozenset(kind for kind, about in events.items() if about.ends or about.cancels)
         self._display_name = display_name
         self._on = frozenset(spec.on)
         self._asked = asked_values(spec)
-        self._by = compile_expression(spec.by) if spec.by is not None else None
-        self._amount = compile_expression(spec.amount) if spec.amount is not None else None
-        self._when = compile_expression(spec.when) if spec.when is not None else None
-        self._begins = compile_expression(spec.begins) if spec.begins is not None else None
-        self._line = [(compile_expression(text), column) for text, column in spec.line.items()]
+        self._by, self._amount, self._when, self._begins = map(
+            optional_expression, (spec.by, spec.amount, spec.when, spec.begins)
+        )
+        self._line = [(compile_expression(text), column) for text, column in spec.lines.items()]
+        self._words = spec.word_of
 
     def samples(self, memory: Memory, event: Event, state: State) -> Iterable[Sample]:
         """Return the samples of an event; the state is the one after it."""
@@ -129,13 +138,13 @@ class _Counting:
             return ()
 
     def _samples(self, memory: Memory, event: Event, scope: Scope, state: State) -> Iterator[Sample]:
-        if self._spec.form == "durations":
+        if self._form == "durations":
             yield from self._durations(memory, event, scope, state)
         elif not _holds(self._when, scope):
             return
-        elif self._spec.form == "course":
+        elif self._form == "course":
             yield from self._course(memory, event, scope, state)
-        elif self._spec.form == "histogram":
+        elif self._form == "histogram":
             for value, amount in self._columns(event, scope):
                 yield Sample(value, amount=amount)
         else:
@@ -157,11 +166,11 @@ class _Counting:
         if self._by is not None:
             found = _texts(self._by.evaluate(scope), self._spec.split)
         factor = 1 if self._amount is None else _number(self._amount.evaluate(scope))
-        allowed: Mapping[str, Any] = self._spec.words or self._spec.chance
+        allowed: Mapping[str, Any] = self._words or self._spec.chance
         for text, count in found:
             amount = None if factor is None else _number(count * factor)
             if amount is not None and amount > 0 and (not allowed or text in allowed or text == COUNT):
-                yield self._spec.words.get(text, text), amount
+                yield self._words.get(text, text), amount
 
     def _course(self, memory: Memory, event: Event, scope: Scope, state: State) -> Iterator[Sample]:
         for line, _ in self._lines(event, scope, state):

@@ -64,9 +64,9 @@ class FileTable(GameTable):
             # Without a plan it is a message of what carries the protocol's own.
             return
         self.context.note_dialect(message, row)
-        if plan.is_quiet and (plan.broadcast or not self._plan.ties_connections):
+        if plan.is_quiet and (plan.row.broadcast or not self._plan.ties_connections):
             return
-        if not plan.broadcast:
+        if not plan.row.broadcast:
             self._handle(message, plan, connection)
             return
         log = self._log
@@ -158,7 +158,7 @@ class FileTable(GameTable):
         if not plan.role.is_silent:
             for id in players.learn(plan.role, connection, message.fields):
                 self._state.rename(id, players.resolve(id))
-        if plan.direction == "c2s" and not plan.role.logs_in:
+        if plan.row.direction == "c2s" and not plan.role.logs_in:
             connection.is_accepted = True
         fields = self._fields(message, plan)
         if not plan.role.refuses:
@@ -224,7 +224,7 @@ class FileTable(GameTable):
             who,
             self._is_near(message, place),
         )
-        return self._requests.answered(answer, to_all=plan.broadcast)
+        return self._requests.answered(answer, to_all=plan.row.broadcast)
 
     def _is_near(self, message: Message, place: Place | None) -> Callable[[int], bool]:
         """Return the function that is true of the streams in the room of a message; of all without one."""
@@ -260,11 +260,16 @@ class FileTable(GameTable):
             if not isinstance(value, dict | list | bool) and value not in NULL_IDS:
                 is_name = role.who == role.name and role.who != role.id
                 return label(step_text(value)) if is_name else self._players.resolve(value), role.logs_in
-        return (None, False) if plan.broadcast else (self._players.player_of(connection), True)
+        return (None, False) if plan.row.broadcast else (self._players.player_of(connection), True)
 
     def _tie(self, message: Message, plan: RowPlan, connection: Connection) -> None:
         """Report the player of a connection once it is known, if the file has no event for that."""
-        if connection.is_proven or plan.broadcast or plan.heartbeat or not self._plan.ties_connections:
+        if (
+            connection.is_proven
+            or plan.row.broadcast
+            or plan.row.heartbeat
+            or not self._plan.ties_connections
+        ):
             return
         name = self._players.confirmed(connection)
         if name is None or message.event_id is not None:
@@ -296,7 +301,7 @@ class FileTable(GameTable):
             data.update((key, value) for key, value in scope.fields.items() if key not in hidden)
         else:
             data.update(scope.fields)
-        if plan.opens:
+        if plan.spec.opens:
             if state.game is not None:
                 state.close(dict.fromkeys(self._plan.result_keys), ts_ns)
             state.open(self._label(plan, scope), ts_ns)
@@ -305,9 +310,9 @@ class FileTable(GameTable):
         if not self._plan.has_events and actor is not None:
             # Messages alone tell at least who is there.
             state.add_player(actor)
-        if plan.turn:
+        if plan.spec.turn:
             state.set(actor, ("turn",))
-        if plan.silent:
+        if plan.spec.silent:
             return
         if plan.say is not None:
             self.context.decoded_bytes += plan.say.max_length
@@ -315,7 +320,7 @@ class FileTable(GameTable):
             if data[word] is None:
                 data[word] = _shortened(expression.evaluate(scope))
         game = state.game
-        if plan.ends:
+        if plan.spec.closes:
             result = {
                 key: value if expression is None else _shortened(expression.evaluate(scope))
                 for key, value, expression in plan.result
@@ -365,7 +370,7 @@ class FileTable(GameTable):
         inner.asked, inner.locals = scope.asked, scope.locals
         values = {**rule.say.evaluate(inner), **(rule.expected.evaluate(inner) if rule.expected else {})}
         words: dict[str, Any] = {word: value_words(value) for word, value in values.items()}
-        self.context.report_violation(message, rule.key, **words)
+        self.context.report_violation(message, rule.spec.key, **words)
 
 
 def _values(message: Message, names: Sequence[str]) -> tuple[Any, ...] | None:

@@ -12,17 +12,14 @@ from kiebitz.dissectors.filters.syntax import And, Call, Constant, Joined, Looku
 from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, parts_of
 from kiebitz.dissectors.protocol_file.reading.scope import KEPT, Pattern, is_within, state_path
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
+from kiebitz.dissectors.protocol_file.sections import BoardSpec, EdgesSpec, EventSpec, GridSpec, RuleSpec
 from kiebitz.dissectors.protocol_file.specification import (
-    BoardSpec,
     BooleanType,
     ChoiceType,
-    EventSpec,
     FieldSpec,
-    GridSpec,
     IdentifierType,
     MessageSpec,
     NumberType,
-    RuleSpec,
     TextType,
 )
 from kiebitz.dissectors.protocol_file.templates import word_of
@@ -50,25 +47,25 @@ class DeadEnds:
 
     def _all_puts(self) -> Iterator[_Put]:
         for event in self._events:
-            for put in event.puts:
-                path = state_path(put.path)
+            for written, value in event.put.items():
+                path = state_path(written)
                 if path is not None:
-                    place = ("events", event.kind, "put", put.path)
-                    steps = cast(Lookup, parse_expression(put.path)).steps
-                    yield _Put(place, path, steps, put.value, event)
+                    place = ("events", event.key, "put", written)
+                    steps = cast(Lookup, parse_expression(written)).steps
+                    yield _Put(place, path, steps, value, event)
 
     def check(self, rules: Sequence[RuleSpec], board: BoardSpec | None) -> None:
         """Add all remarks."""
         for put in self._puts:
             self._check_sum(put)
         selections: list[tuple[str, str, EventSpec | RuleSpec]] = [
-            *(("events", event.kind, event) for event in self._events),
+            *(("events", event.key, event) for event in self._events),
             *(("rules", rule.key, rule) for rule in rules),
         ]
         for section, key, part in selections:
-            conditions = {"when": part.when, "unless": part.unless if isinstance(part, RuleSpec) else None}
+            conditions = {"when": part.when, "unless": part.unless if isinstance(part, RuleSpec) else ""}
             for name, text in conditions.items():
-                if text is not None:
+                if text:
                     self._check_condition((section, key, name), text, part)
         self._check_values_of_state(rules)
         if board is not None and board.grid is not None:
@@ -83,8 +80,7 @@ class DeadEnds:
         return found
 
     def _messages_of(self, part: EventSpec | RuleSpec) -> list[MessageSpec]:
-        of = part.direction
-        return [each for each in self._messages if each.name in part.on and of in (None, each.direction)]
+        return [each for each in self._messages if part.selects(each.name, each.direction)]
 
     # Values that are never known.
 
@@ -118,15 +114,15 @@ class DeadEnds:
         waiting = [*self._events]
         while happening := [each for each in waiting if self._missing(each, each.when, available) is None]:
             waiting = [each for each in waiting if each not in happening]
-            available += [put.path for put in self._puts if put.event in happening and put.value is not None]
+            available += [put.path for put in self._puts if put.event in happening and put.value != ""]
         for event in waiting:
-            self._report_missing(("events", event.kind, "when"), event, event.when, available)
+            self._report_missing(("events", event.key, "when"), event, event.when, available)
         for rule in rules:
             for key in ("when", "unless"):
                 self._report_missing(("rules", rule.key, key), rule, getattr(rule, key), available)
 
     def _report_missing(
-        self, path: Path, part: EventSpec | RuleSpec, text: str | None, available: Sequence[Pattern]
+        self, path: Path, part: EventSpec | RuleSpec, text: str, available: Sequence[Pattern]
     ) -> None:
         name = self._missing(part, text, available)
         if name is None:
@@ -138,9 +134,7 @@ class DeadEnds:
         problem = f"this never holds: no event that can happen before puts anything at {written}"
         self._source.remark_value(path, problem, start, end)
 
-    def _missing(
-        self, part: EventSpec | RuleSpec, text: str | None, available: Sequence[Pattern]
-    ) -> Lookup | None:
+    def _missing(self, part: EventSpec | RuleSpec, text: str, available: Sequence[Pattern]) -> Lookup | None:
         """Return the first value of the state without which a condition never holds, or None."""
         names = {*self._fields(part), *part.let, WHO, ASKED}
 
@@ -150,7 +144,7 @@ class DeadEnds:
             is_of_state = name.steps[0] == STATE or name.steps[0] not in names
             return is_of_state and not any(is_within(path, known) for known in available)
 
-        return None if text is None else _first_missing(parse_expression(text), is_missing)
+        return None if not text else _first_missing(parse_expression(text), is_missing)
 
     def _check_condition(self, path: Path, text: str, of: EventSpec | RuleSpec) -> None:
         fields = self._fields(of)
@@ -212,14 +206,13 @@ class DeadEnds:
 
     def _is_put_whole(self, path: Pattern) -> bool:
         """Return True if an event puts more than an empty object at a path, or above it."""
-        return any(
-            put.path == path[: len(put.path)] and put.value not in ({}, None, "") for put in self._puts
-        )
+        return any(put.path == path[: len(put.path)] and put.value not in ({}, "") for put in self._puts)
 
     def _check_cells(self, grid: GridSpec) -> None:
-        for key, text in (("cells", grid.cells), ("above", grid.above), ("left", grid.left)):
-            path = state_path(text) if text is not None else None
-            if text is None or path is None or self._is_put_whole(path):
+        edges = grid.edges or EdgesSpec()
+        for key, text in (("cells", grid.cells), ("above", edges.above), ("left", edges.left)):
+            path = state_path(text) if text else None
+            if path is None or self._is_put_whole(path):
                 continue
             place: Path = ("board", "grid", *(("edges", key) if key != "cells" else (key,)))
             for put in self._below(path):
@@ -248,7 +241,7 @@ class DeadEnds:
         return False
 
     def _check_tokens(self, grid: GridSpec) -> None:
-        path = state_path(grid.tokens) if grid.tokens is not None else None
+        path = state_path(grid.tokens) if grid.tokens else None
         if path is None or self._is_put_whole(path):
             return
         keys: dict[str, None] = {}
@@ -258,7 +251,7 @@ class DeadEnds:
                 keys[more[1]] = None
             elif len(more) == 1 and isinstance(put.value, dict):
                 keys.update(dict.fromkeys(put.value))
-            elif put.value is not None:
+            elif put.value != "":
                 return
         missing = [name for name in (grid.x, grid.y) if name not in keys]
         if keys and missing:

@@ -10,20 +10,9 @@ import msgspec
 
 from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, EventKind, Rule
-from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.composed import expressions_in
 from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO
-from kiebitz.dissectors.protocol_file.reading.document import (
-    BoardTable,
-    EdgesTable,
-    EventTable,
-    GridTable,
-    PythonEventTable,
-    PythonRuleTable,
-    RuleTable,
-    Selection,
-    Table,
-)
+from kiebitz.dissectors.protocol_file.reading.document import Document, PythonEventTable, PythonRuleTable
 from kiebitz.dissectors.protocol_file.reading.scope import (
     KEPT,
     Names,
@@ -36,19 +25,26 @@ from kiebitz.dissectors.protocol_file.reading.scope import (
     state_path,
 )
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, filled
-from kiebitz.dissectors.protocol_file.specification import (
-    BoardSpec,
-    EventSpec,
-    FieldTypeSpec,
-    GridSpec,
-    IdentifierType,
-    MessageSpec,
-    Put,
-    RuleSpec,
-)
+from kiebitz.dissectors.protocol_file.sections import BoardSpec, EventSpec, RuleSpec, Selection, Table
+from kiebitz.dissectors.protocol_file.specification import FieldTypeSpec, IdentifierType, MessageSpec
 from kiebitz.dissectors.protocol_file.templates import word_of
 
-_DIRECTIONS: Mapping[str | None, Direction | None] = {"server": "s2c", "client": "c2s", None: None}
+_NOT_SILENT = (
+    "say",
+    "actor",
+    "label",
+    "result",
+    "opens",
+    "ends",
+    "cancels",
+    "joins",
+    "timeout",
+    "secret",
+)
+"""Keys that mean nothing for an event that is not listed."""
+
+_EFFECTS = ("say", "put", "opens", "ends", "cancels", "turn", "joins", "timeout")
+"""Keys with an effect."""
 
 _PLAIN = re.compile(r"(?:[^{}]|\{\w+\})*")
 
@@ -57,150 +53,97 @@ _ANY = Names(None, (), ())
 
 
 class GameSections:
-    """Reads events, rules and board; mistakes are added to the source."""
+    """Checks events, rules and board; mistakes are added to the source."""
 
     def __init__(
-        self,
-        source: Source,
-        document: Mapping[str, Any],
-        messages: Sequence[MessageSpec],
-        *,
-        in_python: bool = False,
+        self, source: Source, head: Document, messages: Sequence[MessageSpec], known: set[str]
     ) -> None:
-        self._in_python = in_python
         self._source = source
-        self._document = document
+        self._head = head
         self._messages = messages
-        self._known = {message.name for message in messages} | {*_table(document, "messages")}
+        self._known = known
+        self._in_python = bool(source.instead)
         # Python code may put anything anywhere.
-        self.state: Collection[Pattern] = ((None,),) if in_python else (*KEPT, *self._put_paths())
+        self.state: Collection[Pattern] = ((None,),) if self._in_python else (*KEPT, *self._put_paths())
         """Paths of the state that may have a value."""
 
     def _put_paths(self) -> Iterator[Pattern]:
         """Yield the paths of the state that events change."""
-        for event in _table(self._document, "events").values():
-            if not isinstance(event, dict):
-                continue
-            if event.get("turn") is True:
+        for event in self._head.events.values():
+            if event.turn:
                 yield ("turn",)
-            put = event.get("put")
-            if isinstance(put, dict):
-                for path in put:
-                    if (found := state_path(path)) is not None:
-                        yield found
+            yield from filter(None, map(state_path, event.put))
 
-    def _rows(self, section: str) -> Iterator[tuple[str, Path, Any]]:
-        for key, value in _table(self._document, section).items():
-            yield key, (section, key), value
+    def event_kinds(self) -> Iterator[EventKind]:
+        """Yield the kinds of events of a table in Python."""
+        events: Iterable[EventSpec | PythonEventTable] = self._head.events.values()
+        for table in events:
+            if isinstance(table, PythonEventTable):
+                path: Path = ("events", table.key)
+                data = tuple(" ".join(table.data).split())
+                self._check_plain((*path, "say"), table.say)
+                self._source.check_braces((*path, "say"), table.say, data, "value")
+                self._source.check_names((*path, "on"), table.on, self._known)
+                for key in ("ends", "cancels", "timeout"):
+                    if isinstance(condition := getattr(table, key), str):
+                        check_expression(self._source, (*path, key), condition, Names(None, data, ()))
+                more = _attributes(table, "key", "data", "say", "on")
+                yield EventKind(table.key, data, table.say, reported_by=table.on, **more)
 
-    def events(self) -> tuple[EventSpec, ...]:
-        """Return the events."""
-        found = tuple(
-            event
-            for key, path, value in self._rows("events")
-            if (event := self._event(key, path, value)) is not None
-        )
-        if not any(event.opens for event in found):
-            for event in found:
-                key = "cancels" if event.cancels else "ends"
-                if event.ends and not self._in_python:
-                    problem = "no event opens a game, so none ends: one needs opens = true"
-                    self._source.remark(("events", event.kind, key), problem)
-        return found
-
-    def _event(self, kind: str, path: Path, value: Any) -> EventSpec | None:
-        if self._in_python:
-            return self._python_event(kind, path, value)
-        table = self._source.table(path, value, EventTable)
-        if table is None:
-            return None
-        on, direction, names = self._selection(path, table)
-        for key in ("say", "label"):
-            check_sentence(self._source, (*path, key), getattr(table, key), names)
-        if table.actor:
-            check_expression(self._source, (*path, "actor"), table.actor, names)
-        for at, text in expressions_in(table.result, (*path, "result")):
-            check_expression(self._source, at, text, names)
-        ends = table.ends or table.cancels
-        if table.opens and table.cancels:
-            self._source.wrong((*path, "cancels"), "an event that opens a game cannot cancel it")
-        for key, needs, is_met in (("label", "opens", table.opens), ("result", "ends", ends)):
-            if getattr(table, key) and not is_met:
-                self._source.remark((*path, key), f"{key} means nothing without {needs} = true")
-        if table.silent:
-            self._check_silent(path, table)
-        puts = tuple(self._put((*path, "put", key), key, new, names) for key, new in table.put.items())
-        if not (table.say or table.put or table.opens or ends or table.turn or table.joins or table.timeout):
-            self._source.remark(path, f"event {kind} neither says nor puts anything")
-        return EventSpec(
-            kind=kind,
-            on=on,
-            direction=direction,
-            let=table.let,
-            when=table.when or None,
-            say=table.say,
-            actor=table.actor or WHO,
-            puts=puts,
-            opens=table.opens,
-            ends=ends,
-            joins=table.joins,
-            cancels=table.cancels,
-            timeout=table.timeout,
-            result=table.result,
-            label=table.label or None,
-            secret=table.secret,
-            turn=table.turn,
-            silent=table.silent,
-        )
-
-    def _check_silent(self, path: Path, table: EventTable) -> None:
-        """Report keys that mean nothing for an event that is not listed."""
-        for key in (
-            "say",
-            "actor",
-            "label",
-            "result",
-            "opens",
-            "ends",
-            "cancels",
-            "joins",
-            "timeout",
-            "secret",
-        ):
-            if getattr(table, key):
-                self._source.wrong_key((*path, key), f"a silent event only puts values: remove {key}")
-
-    def _python_event(self, kind: str, path: Path, value: Any) -> EventSpec | None:
-        table = self._source.table(path, value, PythonEventTable)
-        if table is None:
-            return None
-        data = tuple(table.data.split() if isinstance(table.data, str) else table.data)
-        self._check_plain((*path, "say"), table.say)
-        self._source.check_braces((*path, "say"), table.say, data, "value")
-        on = self._source.names((*path, "on"), table.on, self._known)
-        for key in ("ends", "cancels", "timeout"):
-            if isinstance(condition := getattr(table, key), str):
-                check_expression(self._source, (*path, key), condition, Names(None, data, ()))
-        return EventSpec(
-            kind=kind,
-            on=on,
-            say=table.say,
-            data=data,
-            row=EventKind(kind, data, table.say, reported_by=on, **_keys(table, "data", "say", "on")),
-        )
+    def table_rules(self) -> Iterator[Rule]:
+        """Yield the rules of a table in Python."""
+        rules: Iterable[RuleSpec | PythonRuleTable] = self._head.rules.values()
+        for table in rules:
+            if isinstance(table, PythonRuleTable):
+                path: Path = ("rules", table.key)
+                for sentence in ("say", "expected"):
+                    self._check_plain((*path, sentence), getattr(table, sentence))
+                self._source.check_names((*path, "on"), table.on, self._known)
+                clauses = {**self._source.clauses, "clause": OWN_CLAUSE}
+                self._source.check_braces((*path, "clause"), table.clause, clauses, "clause")
+                clause = filled(table.clause, clauses) or None
+                message = table.on[0] if len(table.on) == 1 else None
+                more = _attributes(table, "key", "on", "say", "clause")
+                yield Rule(table.key, message, table.say, clause=clause, **more)
 
     def _check_plain(self, path: Path, sentence: str) -> None:
         """Report syntax errors in a sentence, in which there are usually only names in braces."""
         if not _PLAIN.fullmatch(sentence):
             check_sentence(self._source, path, sentence, _ANY)
 
-    def _put(self, path: Path, key: str, value: Any, names: Names) -> Put:
-        check_put_path(self._source, path, key, names)
-        if value == "":
-            return Put(key, None)
-        for at, text in expressions_in(value, path):
+    def events(self) -> tuple[EventSpec, ...]:
+        """Return the events."""
+        found = tuple(self._head.events.values())
+        for event in found:
+            self._check_event(("events", event.key), event)
+            if event.closes and not any(each.opens for each in found):
+                key = "cancels" if event.cancels else "ends"
+                problem = "no event opens a game, so none ends: one needs opens = true"
+                self._source.remark(("events", event.key, key), problem)
+        return found
+
+    def _check_event(self, path: Path, event: EventSpec) -> None:
+        names = self._names_of(path, event)
+        for key in ("say", "label"):
+            check_sentence(self._source, (*path, key), getattr(event, key), names)
+        if event.actor:
+            check_expression(self._source, (*path, "actor"), event.actor, names)
+        for at, text in expressions_in(event.result, (*path, "result")):
             check_expression(self._source, at, text, names)
-        return Put(key, value)
+        if event.opens and event.cancels:
+            self._source.wrong((*path, "cancels"), "an event that opens a game cannot cancel it")
+        for key, needs, is_met in (("label", "opens", event.opens), ("result", "ends", event.closes)):
+            if getattr(event, key) and not is_met:
+                self._source.remark((*path, key), f"{key} means nothing without {needs} = true")
+        for key in _NOT_SILENT if event.silent else ():
+            if getattr(event, key):
+                self._source.wrong_key((*path, key), f"a silent event only puts values: remove {key}")
+        for key, value in event.put.items():
+            check_put_path(self._source, (*path, "put", key), key, names)
+            for at, text in expressions_in(value, (*path, "put", key)):
+                check_expression(self._source, at, text, names)
+        if not any(getattr(event, key) for key in _EFFECTS):
+            self._source.remark(path, f"event {event.key} neither says nor puts anything")
 
     def asked(self, chosen: Sequence[MessageSpec]) -> Mapping[str, Sequence[FieldTypeSpec]] | None:
         """Return the types of the fields of the requests that messages answer; None if they answer none."""
@@ -214,19 +157,14 @@ class GameSections:
         ]
         return {WHO: (IdentifierType("player"),), **types_of(answered)} if answered else None
 
-    def _selection(self, path: Path, table: Selection) -> tuple[tuple[str, ...], Direction | None, Names]:
-        """Return the messages, their direction, and the names known with them; check the condition."""
-        on = self._source.names((*path, "on"), table.on, self._known)
-        direction = _DIRECTIONS[table.from_]
-        chosen = [
-            message
-            for message in self._messages
-            if message.name in on and direction in (None, message.direction)
-        ]
-        is_known = {*on} <= {message.name for message in chosen}
-        if not is_known and {*on} <= self._known and direction is not None:
-            sent = {message.name for message in self._messages if message.direction == direction}
-            for name in on:
+    def _names_of(self, path: Path, table: Selection) -> Names:
+        """Return the names that are known with the selected messages; check these, and the condition."""
+        self._source.check_names((*path, "on"), table.on, self._known)
+        chosen = [message for message in self._messages if table.selects(message.name, message.direction)]
+        is_known = {*table.on} <= {message.name for message in chosen}
+        if not is_known and {*table.on} <= self._known and table.direction is not None:
+            sent = {message.name for message in self._messages if message.direction == table.direction}
+            for name in table.on:
                 if name not in sent:
                     self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
         types = types_of(chosen) if is_known else None
@@ -241,175 +179,80 @@ class GameSections:
             names = msgspec.structs.replace(names, others=(*names.others, name))
         if table.when:
             check_expression(self._source, (*path, "when"), table.when, names)
-        return on, direction, names
+        return names
 
     def rules(self) -> tuple[RuleSpec, ...]:
-        """Return the rules."""
-        return tuple(
-            rule
-            for key, path, value in self._rows("rules")
-            if (rule := self._rule(key, path, value)) is not None
-        )
+        """Return the rules, with the headings of their clauses."""
+        return tuple(self._rule(("rules", rule.key), rule) for rule in self._head.rules.values())
 
-    def _rule(self, key: str, path: Path, value: Any) -> RuleSpec | None:
-        if self._in_python:
-            return self._python_rule(key, path, value)
-        table = self._source.table(path, value, RuleTable)
-        if table is None:
-            return None
-        on, direction, names = self._selection(path, table)
-        if table.unless:
-            check_expression(self._source, (*path, "unless"), table.unless, names)
-        elif not table.when and isinstance(value, dict) and not {"when", "unless"} & {*value}:
-            self._source.wrong_key(path, f"rule {key} has neither when nor unless")
+    def _rule(self, path: Path, rule: RuleSpec) -> RuleSpec:
+        names = self._names_of(path, rule)
+        if rule.unless:
+            check_expression(self._source, (*path, "unless"), rule.unless, names)
+        elif not rule.when:
+            places = self._source.places
+            if {places.key((*path, key)) for key in ("when", "unless")} == {places.key(path)}:
+                self._source.wrong_key(path, f"rule {rule.key} has neither when nor unless")
         in_sentence = msgspec.structs.replace(names, others=(*names.others, "known"))
         for sentence in ("say", "expected"):
-            check_sentence(self._source, (*path, sentence), getattr(table, sentence), in_sentence)
-        return RuleSpec(
-            key=key,
-            on=on,
-            direction=direction,
-            let=table.let,
-            when=table.when or None,
-            unless=table.unless or None,
-            say=table.say,
-            severity=table.severity,
-            clause=self._source.clause((*path, "clause"), table.clause),
-            expected=table.expected or None,
-        )
+            check_sentence(self._source, (*path, sentence), getattr(rule, sentence), in_sentence)
+        return msgspec.structs.replace(rule, clause=self._source.clause((*path, "clause"), rule.clause))
 
-    def _python_rule(self, key: str, path: Path, value: Any) -> RuleSpec | None:
-        table = self._source.table(path, value, PythonRuleTable)
-        if table is None:
-            return None
-        for sentence in ("say", "expected"):
-            self._check_plain((*path, sentence), getattr(table, sentence))
-        on = self._source.names((*path, "on"), table.on, self._known)
-        clauses = {**self._source.clauses, "clause": OWN_CLAUSE}
-        self._source.check_braces((*path, "clause"), table.clause, clauses, "clause")
-        return RuleSpec(
-            key=key,
-            on=on,
-            row=Rule(
-                key,
-                on[0] if len(on) == 1 else None,
-                table.say,
-                clause=filled(table.clause, clauses) or None,
-                **_keys(table, "on", "say", "clause"),
-            ),
-        )
-
-    def board(self) -> BoardSpec | None:
-        """Return the board."""
-        path: Path = ("board",)
-        if "board" not in self._document:
-            return None
-        table = self._source.table(path, self._document["board"], BoardTable)
-        if table is None:
-            return None
+    def check_board(self, board: BoardSpec) -> None:
+        """Report mistakes in the board."""
         of_table = Names({}, (), self.state)
         of_player = Names({}, ("player",), self.state)
-        check_sentence(self._source, (*path, "title"), table.title, of_table)
-        texts = [table.text] if isinstance(table.text, str) else table.text
-        for number, text in enumerate(texts):
-            at = (*path, "text") if isinstance(table.text, str) else (*path, "text", number)
-            check_sentence(self._source, at, text, of_table)
-        paths = {
-            "players": of_table,
-            "dice": of_table,
-            "scores": of_player,
-            "hand": of_player,
-        }
-        for key, names in paths.items():
-            if value := getattr(table, key):
-                check_path(self._source, (*path, key), value, names)
-        turn = state_path(table.turn) if table.turn else None
+        check_sentence(self._source, ("board", "title"), board.title, of_table)
+        for number, text in enumerate(board.text):
+            check_sentence(self._source, ("board", "text", number), text, of_table)
+        self._check_paths(("board",), board, of_table, "players", "dice")
+        self._check_paths(("board",), board, of_player, "scores", "hand")
+        turn = state_path(board.turn) if board.turn else None
         if turn is not None and of_table.problem(turn) is not None:
-            self._source.remark((*path, "turn"), f"no event puts anything at {table.turn}")
-        elif table.turn:
-            check_path(self._source, (*path, "turn"), table.turn, of_table)
+            self._source.remark(("board", "turn"), f"no event puts anything at {board.turn}")
+        else:
+            self._check_paths(("board",), board, of_table, "turn")
         for key, names in {"figures": of_player, "piles": of_table}.items():
-            for label, value in getattr(table, key).items():
-                check_path(self._source, (*path, key, label), value, names)
-        of_each: dict[Path, str] = {("scores",): table.scores, ("hand",): table.hand}
-        of_each |= {("figures", label): value for label, value in table.figures.items()}
+            for label, value in getattr(board, key).items():
+                check_path(self._source, ("board", key, label), value, names)
+        of_each: dict[Path, str] = {("scores",): board.scores, ("hand",): board.hand}
+        of_each |= {("figures", label): value for label, value in board.figures.items()}
         for at, value in of_each.items():
             if value and "player" not in value.split("players", 1)[-1]:
                 problem = f"{value} is the same for all players: it needs {{player}}, as in hands.{{player}}"
-                self._source.remark((*path, *at), problem)
-        grid = self._grid((*path, "grid"), self._document["board"], of_table, of_player)
-        if grid is not None:
-            of_each |= {("grid", key): getattr(grid, key) or "" for key in ("cells", "tokens")}
-        players = state_path(table.players) or ()
+                self._source.remark(("board", *at), problem)
+        players = state_path(board.players) or ()
         are_known = self._in_python or any(is_within(players, known) for known in self._put_paths())
-        for at, value in of_each.items() if not are_known else ():
-            if "{player}" in value:
-                problem = (
-                    f'no player is known, as no event puts {table.players}: "{table.players}.{{who}}" = {{}}'
+        if (grid := board.grid) is not None:
+            of_each |= {("grid", "cells"): grid.cells, ("grid", "tokens"): grid.tokens}
+            self._check_paths(("board", "grid"), grid, of_player, "cells", "tokens")
+            self._check_paths(("board", "grid"), grid, of_table, "width", "height")
+            if grid.cell and state_path(f"cell.{grid.cell}") is None:
+                self._source.wrong(
+                    ("board", "grid", "cell"), 'cell must be a path within a cell, such as "type"'
                 )
-                self._source.remark((*path, *at), problem)
-                break
-        return BoardSpec(
-            title=table.title or None,
-            players=table.players,
-            turn=table.turn or None,
-            scores=table.scores or None,
-            unit=table.unit,
-            figures=table.figures,
-            hand=table.hand or None,
-            dice=table.dice or None,
-            piles=table.piles,
-            grid=grid,
-            text=tuple(texts),
-        )
+            if grid.edges is not None:
+                self._check_paths(("board", "grid", "edges"), grid.edges, of_player, "above", "left")
+            if grid.edges is not None and grid.shape != "square":
+                problem = "edges are lines between squares, not hexagons"
+                self._source.wrong_key(("board", "grid", "edges"), problem)
+        for_players = [path for path, value in of_each.items() if "{player}" in value]
+        if for_players and not are_known:
+            problem = f"no player is known, as no event puts {board.players}"
+            example = f'"{board.players}.{{who}}" = {{}}'
+            self._source.remark(("board", *for_players[0]), f"{problem}: {example}")
 
-    def _grid(self, path: Path, board: Mapping[str, Any], names: Names, of_player: Names) -> GridSpec | None:
-        if "grid" not in board:
-            return None
-        table = self._source.table(path, board["grid"], GridTable)
-        if table is None:
-            return None
-        for key in ("cells", "tokens"):
-            if value := getattr(table, key):
-                check_path(self._source, (*path, key), value, of_player)
-        for key in ("width", "height"):
-            if isinstance(size := getattr(table, key), str):
-                check_path(self._source, (*path, key), size, names)
-        edges = EdgesTable()
-        if "edges" in board["grid"]:
-            edges = self._source.table((*path, "edges"), board["grid"]["edges"], EdgesTable) or edges
-            for key in ("above", "left"):
-                if value := getattr(edges, key):
-                    check_path(self._source, (*path, "edges", key), value, of_player)
-            if table.shape != "square":
-                self._source.wrong_key((*path, "edges"), "edges are lines between squares, not hexagons")
-        if table.cell and state_path(f"cell.{table.cell}") is None:
-            self._source.wrong((*path, "cell"), 'cell must be a path within a cell, such as "type"')
-        return GridSpec(
-            cells=table.cells or None,
-            columns=table.columns,
-            runs=table.runs,
-            cell=table.cell or None,
-            symbols=table.symbols,
-            tokens=table.tokens or None,
-            x=table.x,
-            y=table.y,
-            width=table.width,
-            height=table.height,
-            first=table.first,
-            above=edges.above or None,
-            left=edges.left or None,
-            shape=table.shape,
-        )
+    def _check_paths(self, path: Path, table: Table, names: Names, *keys: str) -> None:
+        """Report what is wrong with the paths of the state that are the values of some keys."""
+        for key in keys:
+            if (value := getattr(table, key)) and isinstance(value, str):
+                check_path(self._source, (*path, key), value, names)
 
 
-def _keys(table: Table, *others: str) -> dict[str, Any]:
-    """Return the keys of a table that are attributes of its row in a grammar; empty texts are None."""
-    found = {key: getattr(table, key) for key in table.__struct_fields__ if key not in others}
-    return {
-        key: tuple(value) if isinstance(value, list) else None if value == "" else value
-        for key, value in found.items()
-    }
+def _attributes(table: Table, *others: str) -> dict[str, Any]:
+    """Return the keys of a table but others, which are attributes of its row in a grammar; "" is None."""
+    keys = [key for key in table.__struct_fields__ if key not in others]
+    return {key: None if (value := getattr(table, key)) == "" else value for key in keys}
 
 
 def types_of(messages: Iterable[MessageSpec]) -> dict[str, list[FieldTypeSpec]]:
@@ -420,9 +263,3 @@ def types_of(messages: Iterable[MessageSpec]) -> dict[str, list[FieldTypeSpec]]:
         for name in {field.name, word_of(field.name)}:
             types.setdefault(name, []).append(field.type)
     return types
-
-
-def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return a table of a document, empty if it is none."""
-    value = document.get(key)
-    return value if isinstance(value, dict) else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,6 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import (
     Document,
-    FormatsTable,
     LenientTable,
     MisprintTable,
 )
@@ -87,9 +86,8 @@ class HeadSection:
 
     def kind_of_types(self) -> FormatKind:
         """Return the format in which types are read: with JSON in one direction, choices may be numbers."""
-        formats = self._document.get("formats")
-        has_json = isinstance(formats, dict) and "json" in formats.values()
-        return "json" if has_json else self.kind()
+        formats = self._head.formats
+        return "json" if formats is not None and "json" in (formats.c, formats.s) else self.kind()
 
     def framing(self, parser_of: Callable[[str], Parser]) -> Framing:
         """Return the framing; `parser_of` returns the parser of its header."""
@@ -147,14 +145,13 @@ class HeadSection:
             at = found.end() if found.start() == at else at
             parser = parser_of(found[2])
             fields = parser.fields()
-            problems = [(mistake.message, mistake.start, mistake.end) for mistake in parser.mistakes]
+            problems = parser.mistakes
             if len(fields) == 1 and not problems:
                 field = msgspec.structs.replace(fields[0], optional=True)
                 if field.name in parts:
-                    problems.append((f"a second field {field.name}", 0, len(field.name)))
+                    problems = [notation.Mistake(f"a second field {field.name}", 0, len(field.name))]
                 parts[field.name] = BeforePart(field, found[1], found[3])
-            for message, start, end in problems:
-                self._source.wrong(("before",), message, start + found.start(2), end + found.start(2))
+            self._source.wrong_parts(("before",), problems, found.start(2))
         if at < len(text):
             problem = "each field before the name is in brackets, such as [id=integer][@ref=integer]"
             self._source.wrong(("before",), problem, at, len(text))
@@ -168,8 +165,7 @@ class HeadSection:
         if "prefix" in self._document:
             self._source.wrong_key(("prefix",), "the header has the length: remove this")
         parts = parser.header()
-        for mistake in parser.mistakes:
-            self._source.wrong(("header",), mistake.message, mistake.start, mistake.end)
+        self._source.wrong_parts(("header",), parser.mistakes)
         fields = [part.field for part in parts if part.field is not None]
         for field in fields:
             problem = _problem_of_part(field)
@@ -250,11 +246,27 @@ class HeadSection:
             end=head.end,
         )
 
+    def with_envelope(self, format: Format, parser_of: Callable[[str], Parser]) -> Format:
+        """Return the format with the element around messages, and its attributes."""
+        head = self._head
+        key = "root" if head.root else "envelope"
+        text = head.root or head.envelope
+        if not text:
+            return format
+        if head.root and head.envelope:
+            self._source.wrong_key(("envelope",), "root is around all messages: envelope is not needed")
+        parser = parser_of(text)
+        name, fields = parser.element()
+        for field in fields:
+            if not (field.is_attribute and field.optional):
+                problem = f"messages have it or not: write @{field.name}?="
+                self._source.wrong((key,), problem, *place_of_field(text, field.name))
+        self._source.wrong_parts((key,), parser.mistakes)
+        return msgspec.structs.replace(format, envelope=name, stays_open=bool(head.root), outer=fields)
+
     def formats(self, framing: Framing) -> dict[Direction, Format]:
         """Return the formats of both directions, if each has its own; else nothing."""
-        if "formats" not in self._document:
-            return {}
-        table = self._source.table(("formats",), self._document["formats"], FormatsTable)
+        table = self._head.formats
         if table is None or not (table.c and table.s):
             return {}
         if self._head.format is not None:
@@ -277,8 +289,7 @@ class HeadSection:
 
     def lenient(self, framing: Framing) -> Lenient:
         """Return the deviations that readers accept."""
-        written = self._document.get("lenient", {})
-        table = self._source.table(("lenient",), written, LenientTable)
+        table = self._head.lenient
         if table is None:
             return Lenient()
         if table.line_ends and (framing.kind != "lines" or self.kind() == "lines"):
@@ -286,22 +297,17 @@ class HeadSection:
         if table.charset and self._head.encoding != "utf-8":
             self._source.wrong(("lenient", "charset"), "charset belongs to encoding = utf-8")
         for key, formats in _LENIENT_IN.items():
-            if key in written and self.kind() not in formats:
+            if key in self._document["lenient"] and self.kind() not in formats:
                 self._source.wrong(("lenient", key), f"{key} belongs to format = {listed(formats)}")
         values = {key: getattr(table, key) for key in LenientTable.__struct_fields__}
-        return Lenient(**{**values, "misprints": tuple(self._misprints(written))})
+        return Lenient(**{**values, "misprints": tuple(self._misprints(table.misprints))})
 
-    def _misprints(self, written: Mapping[str, Any]) -> Iterator[Misprint]:
-        entries = written.get("misprints", [])
-        if not isinstance(entries, list):
-            self._source.wrong(("lenient", "misprints"), "misprints must be a list")
-            return
-        for number, entry in enumerate(entries):
-            path: Path = ("lenient", "misprints", number)
-            table = self._source.table(path, entry, MisprintTable)
+    def _misprints(self, tables: Sequence[MisprintTable]) -> Iterator[Misprint]:
+        for number, table in enumerate(tables):
             # Of a table with mistakes, nothing is used.
-            if table is None or "" in (table.name, table.sent, table.meant):
+            if "" in (table.name, table.sent, table.meant):
                 continue
+            path: Path = ("lenient", "misprints", number)
             misprint = Misprint(**msgspec.structs.asdict(table))
             if number >= _MAX_MISPRINTS:
                 self._source.wrong(path, f"more than {_MAX_MISPRINTS} misprints")

@@ -46,22 +46,28 @@ class PacketRows:
         Mistakes of fields are reported with `report`.
         """
         if end is not None and not self._is_packet:
-            self._source.wrong_key((*path[:-1], "end"), "end belongs to format = lines, with framing = lines")
+            self._source.wrong_key((*path, "end"), "end belongs to format = lines, with framing = lines")
         if self._format.kind != "lines":
             return 0
         if self._is_packet:
             end = self._format.end if end is None else end
             if self._ends.setdefault(name, end) != end:
                 known = f'"{self._ends[name]}"' if self._ends[name] else "no last line"
-                self._source.wrong(path, f"all rows of {name} have the same end, and another has {known}")
+                self._source.wrong(
+                    (*path, "is"), f"all rows of {name} have the same end, and another has {known}"
+                )
             if self._format.mark + name == end:
                 self._source.wrong_key(("messages", name), f"{end} is the last line of its packets")
         lines = self._check_fields(fields, self._is_packet and not end, report)
         if any(map(is_counted, fields)):
             if self._is_packet and end:
-                self._source.wrong(path, "a list has a number of lines, or up to a word, if there is no end")
+                self._source.wrong(
+                    (*path, "is"), "a list has a number of lines, or up to a word, if there is no end"
+                )
         elif self._is_packet and not end and self._lines.setdefault((direction, name), lines) != lines:
-            self._source.wrong(path, f"rows of {name} have different numbers of lines: this needs end")
+            self._source.wrong(
+                (*path, "is"), f"rows of {name} have different numbers of lines: this needs end"
+            )
         return lines
 
     def _check_fields(

@@ -100,8 +100,8 @@ class _Node:
 class TomlPlaces:
     """The locations of keys and values in valid TOML with LF as line end.
 
-    A path consists of keys, and of indices in arrays. A path that does not exist has the location of the
-    closest table around it.
+    A path consists of keys, and of indices in arrays; the first item of no array is the value itself. A path
+    that does not exist has the location of the closest table around it.
     """
 
     def __init__(self, text: str) -> None:
@@ -127,9 +127,10 @@ class TomlPlaces:
     def _node(self, path: Sequence[Step]) -> _Node:
         node = self._root
         for step in path:
-            if step not in node.children:
+            if step in node.children:
+                node = node.children[step]
+            elif step != 0:
                 break
-            node = node.children[step]
         return node
 
     # The parser: tomllib has accepted the text, so that it need not check anything.

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.specification import (
+    AnyType,
+    BagType,
     BinaryType,
+    ChoiceType,
+    EitherType,
     FieldSpec,
     FieldTypeSpec,
     Format,
     Framing,
     IdentifierType,
     ListType,
+    MapType,
     NumberType,
     ObjectType,
     TextType,
@@ -28,23 +34,109 @@ _HAS_LINES = (*_HAS_TOKENS, "lines")
 """Formats with lists that have a number of lines."""
 
 
+_ONLY_JSON = {BagType: "bag", EitherType: "or", MapType: "an object with any keys"}
+"""The types that only JSON has, in words."""
+
+
+def types_in(kind: FieldTypeSpec) -> Iterator[FieldTypeSpec]:
+    """Yield a type and the types in it."""
+    yield kind
+    for part in parts_of(kind):
+        yield from types_in(part)
+
+
 def problems_of(
-    fields: Sequence[FieldSpec], format: Format, framing: Framing, takes_all: Sequence[bool]
+    fields: Sequence[FieldSpec], format: Format, framing: Framing
 ) -> Iterator[tuple[FieldSpec, str]]:
-    """Yield fields of a row and what is wrong with them; some of them take all that remains."""
+    """Yield fields of a row and what is wrong with them."""
+    is_open = format.kind == "struct" and framing.kind in ("fields", "size")
     for number, field in enumerate(fields):
-        problem = _problem_of_count(field, fields[:number], format) or next(
+        before = fields[:number]
+        yield from ((field, problem) for problem in _problems_of_format(field, format))
+        problem = _problem_of_count(field, before, format) or next(
             _problems_of_text(field, format, is_part=False), None
         )
         if problem is None and format.kind in _HAS_TOKENS:
-            problem = _problem_of_lines(field, fields[:number], format, framing)
-        is_open = format.kind == "struct" and framing.kind in ("fields", "size")
-        if problem is None and is_open and takes_all[number]:
+            problem = _problem_of_lines(field, before, format, framing)
+        if problem is None and is_open and _takes_all(field.type, format):
             problem = f"nothing shows where {field.name} ends: use text8, text:20 or [item]*n"
         if problem is None and is_open and field.optional:
             problem = f"nothing shows whether {field.name} is absent: it needs a row of its own"
         if problem is not None:
             yield field, problem
+    for field, following in pairwise(fields if format.kind in (*_HAS_TOKENS, "struct") else ()):
+        if _takes_all(field.type, format):
+            yield field, f"{field.name} takes all that remains: it must be the last field"
+        elif format.kind == "struct" and field.optional and not following.optional:
+            yield field, f"{field.name} may be absent: so must be {following.name} after it"
+
+
+def _problems_of_format(field: FieldSpec, format: Format) -> Iterator[str]:
+    """Yield the parts of a field's type that other formats have."""
+    kinds = [*types_in(field.type)]
+    lists = [kind for kind in kinds if isinstance(kind, ListType)]
+    is_xml, is_strict_xml = format.kind == "xml", format.kind == "xml" and format.is_strict
+    words = [word for kind in kinds if isinstance(kind, ChoiceType) for word in kind.words]
+    has_counts = format.kind == "json" or is_strict_xml
+    only_json = [_ONLY_JSON[type(kind)] for kind in kinds if type(kind) in _ONLY_JSON]
+    if only_json and format.kind != "json":
+        yield f"{only_json[0]} belongs to format = json"
+    if format.kind == "json" and words:
+        yield "other words for values belong to text that is no json"
+    elif format.kind == "struct" and not all(map(notation.INTEGER.fullmatch, words)):
+        yield "words of a binary message have numbers: 0=red|1=blue"
+    if format.kind in ("json", "xml", "struct") and any(
+        kind.nulls or (_has_limits(kind, format) and not has_counts) for kind in lists
+    ):
+        written = "? for an item" if has_counts else "a number of items, or ?,"
+        yield f"{written} belongs to text that is no {format.kind}"
+    if is_xml and not is_strict_xml and _has_attributes(field):
+        yield "@ belongs to strict = true"
+    if is_strict_xml and any(isinstance(kind.item, ListType) for kind in lists):
+        yield "elements do not show to which of several lists they belong"
+
+
+def _has_attributes(field: FieldSpec) -> bool:
+    """Return True if a field, or one inside it, is an attribute."""
+    kind = field.type
+    while isinstance(kind, ListType):
+        kind = kind.item
+    inner = kind.fields if isinstance(kind, ObjectType) else ()
+    return field.is_attribute or any(map(_has_attributes, inner))
+
+
+def has_text_or_elements(name: str, fields: Sequence[FieldSpec]) -> bool:
+    """Return True if an element of a name, and each in it, has a text or elements, but not both."""
+    inside = [field for field in fields if not field.is_attribute]
+    for field in inside:
+        kind = field.type.item if isinstance(field.type, ListType) else field.type
+        if field.name == name:
+            if len(inside) > 1 or isinstance(kind, ObjectType):
+                return False
+        elif isinstance(kind, ObjectType) and not has_text_or_elements(field.name, kind.fields):
+            return False
+    return True
+
+
+def _has_limits(kind: ListType, format: Format) -> bool:
+    """Return True if the number of items is limited, and not the same in all binary messages."""
+    return bool(kind.least or kind.most) and not (format.kind == "struct" and kind.least == kind.most)
+
+
+def _takes_all(kind: FieldTypeSpec, format: Format) -> bool:
+    """Return True if a value extends to the end of the message."""
+    match kind:
+        case TextType(_, rest):
+            return rest
+        case ListType():
+            if format.kind == "struct":
+                return not (kind.count or kind.most)
+            return kind.most is None and takes_tokens(kind, format)
+        case BinaryType(("text" | "bytes"), None) | AnyType():
+            return format.kind == "struct"
+        case IdentifierType(_, of):
+            return _takes_all(of, format)
+    return False
 
 
 def _problem_of_lines(

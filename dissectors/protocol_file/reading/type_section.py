@@ -13,7 +13,7 @@ from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.json.forms import OddWord, SizeRule
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.document import OddTable, SizesTable, TypeTable, WrongTable
+from kiebitz.dissectors.protocol_file.reading.document import SizesTable, TypeTable
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, ParsedType, Parser, near
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.specification import (
@@ -129,14 +129,14 @@ class TypeSection:
             elif self._format != "json" and key not in _IN_ALL_FORMATS:
                 self._source.wrong_key((*path, key), f"{key} belongs to format = json")
             else:
-                keys[key] = self._key((*path, key), key, inner, table, written[key])
+                keys[key] = self._key((*path, key), key, inner, table)
         keys = {key: value for key, value in keys.items() if value is not None}
         if isinstance(kind, IdentifierType):
             inner = cast("TextType | NumberType", msgspec.structs.replace(inner, **keys))
             return msgspec.structs.replace(kind, of=inner, title=table.title)
         return msgspec.structs.replace(kind, **keys, title=table.title)
 
-    def _key(self, path: Path, key: str, kind: FieldTypeSpec, table: TypeTable, written: Any) -> Any:
+    def _key(self, path: Path, key: str, kind: FieldTypeSpec, table: TypeTable) -> Any:
         """Return the value of a key, None for its default."""
         value = getattr(table, key)
         match key:
@@ -151,30 +151,19 @@ class TypeSection:
             case "spelled" if isinstance(kind, ChoiceType):
                 self._known_words(path, value, kind)
                 return {word: tuple(others) for word, others in value.items()}
-            case "odd" if isinstance(written, dict):
-                odd = {
-                    word: self._source.table((*path, word), each, OddTable) for word, each in written.items()
-                }
-                return {
-                    word: OddWord(each.value, each.note) for word, each in odd.items() if each is not None
-                }
+            case "odd":
+                return {word: OddWord(each.value, each.note) for word, each in table.odd.items()}
             case "sizes":
-                return size_rule(self._source, path, written, getattr(kind, "fields", ()))
-            case "wrong" if isinstance(written, list):
-                tables = [
-                    self._source.table((*path, number), each, WrongTable)
-                    for number, each in enumerate(written)
-                ]
+                return size_rule(self._source, path, table.sizes, getattr(kind, "fields", ()))
+            case "wrong":
                 return tuple(
-                    Wrong(each.kind, each.title, each.text, allowed=each.allowed)
-                    for each in tables
-                    if each is not None
+                    Wrong(each.kind, each.title, each.text, allowed=each.allowed) for each in table.wrong
                 )
         return value
 
-    def _kept(self, path: Path, keep: bool | str | list[str]) -> bool | str | tuple[str, ...] | None:
+    def _kept(self, path: Path, keep: bool | str | tuple[str, ...]) -> bool | str | tuple[str, ...] | None:
         if not isinstance(keep, str):
-            return keep if isinstance(keep, bool) else tuple(keep)
+            return keep
         if len(keep) < 3 or keep[0] != "/" or keep[-1] != "/":
             self._source.wrong(path, 'keep must be true, a list of words, or a "/pattern/"')
             return None
@@ -192,11 +181,10 @@ class TypeSection:
                 self._source.wrong_key((*path, word), f"no word {word}{near(word, words)}")
 
 
-def size_rule(source: Source, path: Path, written: Any, fields: Sequence[FieldSpec]) -> SizeRule | None:
+def size_rule(
+    source: Source, path: Path, table: SizesTable | None, fields: Sequence[FieldSpec]
+) -> SizeRule | None:
     """Return the rule for the number of items of one of these fields, None if there is none."""
-    if written is None:
-        return None
-    table = source.table(path, written, SizesTable)
     if table is None:
         return None
     types = {field.name: field.type for field in fields}

@@ -14,12 +14,11 @@ import pytest
 from command import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
-from make_file_schema import PATH, schema_text
+from make_file_schema import PATH, json_schema, schema_text
 from strength import a_few
 
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
-from kiebitz.dissectors.protocol_file.reading.document import json_schema
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.notation import Mistake, NamedTypes, Parser
 from kiebitz.dissectors.protocol_file.reading.positions import TomlPlaces, parse_toml
@@ -41,7 +40,6 @@ from kiebitz.dissectors.protocol_file.specification import (
     MapType,
     NumberType,
     ObjectType,
-    Put,
     TextType,
 )
 
@@ -86,8 +84,7 @@ def test_the_example_of_the_reference() -> None:
     assert rows["ERROR"].answers == ("JOIN", "ROLL")
     assert found.identity is not None
     assert found.identity.login == ("JOIN",)
-    assert found.events[0].puts == (Put("players.{name}.rolls", 0),)
-    assert found.events[0].actor == "who"
+    assert found.events[0].put == {"players.{name}.rolls": 0}
     assert found.rules[0].unless == "name != turn"
     assert found.board is not None
     assert (found.board.dice, found.board.unit) == ("dice", "rolls")
@@ -313,7 +310,7 @@ def test_a_cancelled_game_ends() -> None:
         'b = { on = "JOIN", timeout = true, ends = true }\nc = { on = "JOIN", joins = true, opens = true }\n'
     )
     assert [*found.remarks] == []
-    ends = [(each.ends, each.cancels, each.timeout, each.joins) for each in found.specification.events]
+    ends = [(each.closes, each.cancels, each.timeout, each.joins) for each in found.specification.events]
     assert ends == [
         (True, True, False, False),
         (True, False, True, False),
