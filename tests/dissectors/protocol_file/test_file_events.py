@@ -89,46 +89,8 @@ def talk(*lines: str) -> tuple[list[str], State, list[str]]:
     return sentences(dissector, found), state_of(found), texts(found)
 
 
-def test_local_values_arithmetic_and_several_braces() -> None:
-    told, state, _ = talk(*BEGIN, "*< LINE bob 7", "*< SHIFT 1,2 3,4")
-    assert told == ["a game", "ann draws 4 in column 1: true", "bob draws 7 in column 1: true", "marks"]
-    assert state["games"]["1"] == {
-        "size": 3,
-        "last": [7, 4],
-        "cells": {"1,1": "ann", "1,2": "bob"},
-        "owners": {"ann": {"at": "1-1", "line": 8, "none": 0}, "bob": {"at": "1-2", "line": 14, "none": 1}},
-        "lines": 2,
-        "marks": {"1,3": True, "2,4": True},
-    }
-
-
-def test_lists_and_tables_are_evaluated() -> None:
-    """An unknown part is absent from a table; an empty text is a text."""
-    assert talk("*< START 3")[1]["games"]["1"]["last"] == [3, [1, "x"], ""]
-    result = talk(*BEGIN, "*< LINE bob 0", "*< OVER ann")[0]
-    assert result[-1] == "ann wins"
-    dissector = dissector_of(DOTS)
-    found = Conversation(dissector).send("a< START 3", "a< LINE bob 0", "a< OVER ann").found()
-    assert found.games[-1].result == {"lines": 1, "cells": {"first": "bob"}}
-
-
 def test_local_values_of_rules() -> None:
     assert talk(*BEGIN, "*< LINE bob 11")[2] == ["row 3, and the board has 3"]
-
-
-def test_silent_events_belong_to_the_event_of_their_message() -> None:
-    """Those before and after it; without one, they are shown with the next event."""
-    dissector = dissector_of(DOTS)
-    found = (
-        Conversation(dissector).send("a< START 3", "a< LINE ann 4", "a< POS ann 1 2", "a< SHIFT 1 1").found()
-    )
-    assert [event.kind for event in found.events] == ["started", "drawn", "shift"]
-    paths = [[".".join(path[2:]) for path, _ in event.changes] for event in found.events]
-    assert paths[0][-1] == "lines"
-    assert paths[1] == ["cells.1,1", "owners.ann", "last", "lines"]
-    assert paths[2] == ["at.ann.1,2", "pawns.ann", "marks.1,1"]
-    assert "column" not in dissector.grammar.events
-    assert [message.event_id for message in found.messages] == [1, 2, None, 3]
 
 
 def test_messages_are_events_beside_silent_ones() -> None:

@@ -14,7 +14,6 @@ from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, running, until
 
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Ids
-from kiebitz.dissectors.testing import inspect
 from kiebitz.storage.recording.recorder import Recorder
 
 FILE = """protocol = "pairs"
@@ -71,11 +70,6 @@ def test_two_ports_have_one_game(first: str, forced: bool) -> None:
     assert len(found.tables) == 1
     assert state_of(found)["players"] == {"white": {"moves": 2}, "black": {"moves": 1}}
     assert texts(found) == ["white moves, and it is black's turn"]
-
-
-def test_without_together_each_port_has_a_game() -> None:
-    talk = conversation(FILE.replace("together = true\n", "")).send(*LINES)
-    assert len(inspect(talk.items, talk.dissector, forced=False).tables) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,27 @@
+"""Conversations in tests/data/conversations: events, diagnostics, games and state after each step."""
+
+from __future__ import annotations
+
+import pytest
+from conversation import Conversation
+from conversation_files import Block, check, conversations, file_dissector, played
+from message_cases import DISSECTORS
+from snapshots import DATA
+
+from kiebitz.dissectors.dissector import Dissector
+
+PORTS = {"maexchen": (9000,), "okey": (8090,), "schafkopf": (35555,), "cgml": (7002, 7001)}
+BLOCKS = [block for path in sorted(DATA.glob("conversations/*.txt")) for block in conversations(path)]
+
+
+def dissector_for(block: Block) -> Dissector:
+    first = block.steps[0]
+    if first.startswith("by "):
+        return file_dissector(block.path, first.removeprefix("by "))
+    return next(dissector for dissector in DISSECTORS if dissector.protocol == block.path.stem)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.path.stem}: {block.title}")
+def test_a_conversation_has_these_findings(block: Block) -> None:
+    talk = Conversation(dissector_for(block), *PORTS.get(block.path.stem, (4711,)))
+    check(block, played(block, talk))
