@@ -53,7 +53,7 @@ class SpectatorView:
 
     def may_see(self, event: Event) -> bool:
         """Return whether an event is visible."""
-        return self._seen(event) is not None
+        return self.seen(event) is not None
 
     @property
     def visibility(self) -> Visibility:
@@ -103,7 +103,7 @@ class SpectatorView:
 
     def sentence(self, event: Event) -> str:
         """Return an event as a sentence."""
-        return self._visibility.sentence(self._seen(event) or event)
+        return self._visibility.sentence(self.seen(event) or event)
 
     def line(self, event: Event) -> str:
         """Return time, table and sentence of an event as one line."""
@@ -194,12 +194,12 @@ class SpectatorView:
     def scene(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> Scene:
         """Return a table with its latest `events`, from which its view is made."""
         seq = events[-1].seq if events else self._timeline.first_seq(table_id)
-        return self.scene_of(table_id, self._drawn_state(table_id, seq, state, game), events)
+        shown = [seen for event in events if (seen := self.seen(event)) is not None]
+        return self.scene_of(table_id, self._drawn_state(table_id, seq, state, game), shown)
 
-    def scene_of(self, table_id: int, drawn: State, events: Sequence[Event]) -> Scene:
-        """Return the same for a state as it is to be drawn."""
+    def scene_of(self, table_id: int, drawn: State, shown: Sequence[Event]) -> Scene:
+        """Return the same for a state as it is to be drawn, and events as the player sees them."""
         numbers = self._timeline.numbers
-        shown = [seen for event in events if (seen := self._seen(event)) is not None]
         if numbers.before.get("games"):
             shown = [
                 msgspec.structs.replace(event, game_id=numbers.number_if_any("games", event.game_id))
@@ -219,7 +219,8 @@ class SpectatorView:
             return seen_state(self._visibility, self._player, table_id, seq, game)
         return seen_state_with_last_game(self._visibility, self._player, table_id, seq)
 
-    def _seen(self, event: Event) -> Event | None:
+    def seen(self, event: Event) -> Event | None:
+        """Return an event as the player sees it; None if it is hidden."""
         if self._player is None:
             return event
         if event.id not in self._known:
@@ -234,7 +235,4 @@ class SpectatorView:
     def _everybody(self, table_id: int) -> list[str]:
         """Return all players of a table, in an order that is fixed for the session."""
         last = self._timeline.seq_upto(table_id, self._timeline.last_event())
-        state = self._timeline.state_at(table_id, last)
-        if self._player is not None:
-            state = self._visibility.state(self._player, table_id, last)
-        return sorted(state.get("players", {}))
+        return sorted(self._timeline.state_at(table_id, last).get("players", {}))

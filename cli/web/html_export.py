@@ -9,7 +9,7 @@ import base64
 import gzip
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from itertools import islice
@@ -25,10 +25,8 @@ from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import (
     diagnostic_record,
-    event_records,
     message_records,
     seen_diagnostics,
-    seen_events,
     seen_messages,
     stream_list,
 )
@@ -36,11 +34,12 @@ from kiebitz.cli.web.page import joined_script, page_files
 from kiebitz.cli.web.reader import Reader, View, render_table
 from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.cli.web.sequence import dropped_messages
-from kiebitz.cli.web.timeline_overview import timeline_overview
+from kiebitz.cli.web.timeline_overview import FollowedScores, timeline_overview
 from kiebitz.dissectors.game.view import Scene
-from kiebitz.dissectors.model import PUBLIC, TableInfo
+from kiebitz.dissectors.model import PUBLIC, Event, TableInfo
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.storage.read.seek import seen_steps
+from kiebitz.storage.read.alterations import AlteredMessages
+from kiebitz.storage.read.seek import SeenTable
 from kiebitz.storage.session.marks import Mark, marks
 from kiebitz.storage.session.message_detail import (
     BroadcastCopy,
@@ -49,7 +48,8 @@ from kiebitz.storage.session.message_detail import (
     GrammarDescription,
     MessageDetail,
 )
-from kiebitz.storage.session.session import Event, Stream, project
+from kiebitz.storage.session.session import Event as EventRecord
+from kiebitz.storage.session.session import Stream, event_record, project
 
 MAX_EVENTS = 20_000
 """Maximum number of events in a file; of longer sessions it has the first ones."""
@@ -65,28 +65,45 @@ MAX_PLAYERS = 8
 
 _BATCH = 1000
 
-_REPORTED_STEPS = 50
+_REPORTED_STEPS = 200
 """Number of steps between two reports of progress."""
+
+_EVENT_STEPS = 10
+"""Time to list and draw an event in a view, relative to that to list a message."""
+
+_DETAIL_STEPS = 40
+"""Time to write a message in full, relative to that to list it."""
+
+_PACKING_PART = 16
+"""Time to make a page, relative to that to pack it."""
 
 _STYLES = '<link rel="stylesheet" href="style.css">', '<link rel="stylesheet" href="theme.css">'
 _SCRIPT = '<script type="module" src="app.js"></script>'
 _HEAD = "<head>"
 
 
+class _Drawing(msgspec.Struct):
+    """A drawn table: for each piece of a drawing the index of its fragment and the position."""
+
+    words: tuple[str, ...]
+    wide: list[float]
+    tall: list[float]
+
+
 class _Picture(msgspec.Struct):
-    """A picture in the file: for each piece, the index of its fragment and the position."""
+    """The picture before the first event; `drawing` is an index."""
 
     seq: int
     title: str
     latest: str
-    words: tuple[str, ...]
-    wide: list[float]
-    tall: list[float]
+    drawing: int
     closing: str | None
 
 
-_Places = tuple[list[float], list[float]]
-"""`wide` and `tall` of a picture."""
+class _Event(EventRecord, frozen=True):
+    """An event with the title of the picture after it."""
+
+    title: str
 
 
 class _Full(msgspec.Struct, rename={"diagnostics": "flaws"}):
@@ -108,11 +125,14 @@ class _Full(msgspec.Struct, rename={"diagnostics": "flaws"}):
 
 
 class _Table(msgspec.Struct):
-    """A table in one view."""
+    """A table in one view.
+
+    A step is a visible event: its index, that of the drawing after it, and the `closing` of a picture.
+    """
 
     timeline: records.TimelineOverview
-    events: list[Event]
-    pictures: list[_Picture]
+    opening: _Picture
+    steps: list[tuple[int, int, str | None]]
 
 
 class _View(msgspec.Struct):
@@ -135,6 +155,8 @@ class _Page(msgspec.Struct):
     session: records.SessionInfo
     tables: list[records.TableInfo]
     players: list[str]
+    events: list[_Event]
+    drawings: list[_Drawing]
     fragments: list[str]
     sizes: dict[str, tuple[int, int]]
     views: dict[str, _View]
@@ -154,27 +176,31 @@ def write_html(
 ) -> None:
     """Write a session as a page, in full or as one player's view.
 
-    `on_progress` receives the number of steps done, and their total: each message is listed, some are written
-    in full, and each event is listed and drawn in each view. Raises StorageError, sqlite3.Error.
+    `on_progress` receives the number of steps done, and their total. Raises StorageError, sqlite3.Error.
     """
-    page = _PageBuilder(reader, player, on_progress).page()
+    builder = _PageBuilder(reader, player, on_progress)
+    page = builder.page()
     data = base64.b64encode(gzip.compress(msgspec.json.encode(page), 9, mtime=0)).decode()
     file.write(_document(page.session.name, data).encode())
+    builder.finish()
 
 
 class _PageBuilder:
     """Builder of the data; what views, pictures and messages share is stored once."""
 
     def __init__(self, reader: Reader, player: str | None, on_progress: Callable[[int, int], None]) -> None:
-        self._reader = reader
+        self.reader = reader
         self._player = player
         self._on_progress = on_progress
         self._fragments: dict[str, int] = {}
         self._abouts: dict[GrammarDescription, int] = {}
         self._words: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
-        self._drawn: dict[bytes, tuple[_Places, tuple[str, ...]]] = {}
-        """Drawings by what is drawn: different players, and different rounds, often see the same."""
+        self.events: list[_Event] = []
+        self._drawings: list[_Drawing] = []
+        self._drawn: dict[bytes, int] = {}
+        """Indices of drawings by their keys: different players, and different rounds, often see the same."""
+        self._altered = AlteredMessages(reader.timeline)
         self._done = 0
         self._left_out: list[str] = []
         self._tables = reader.tables(player)
@@ -182,17 +208,22 @@ class _PageBuilder:
 
     def page(self) -> _Page:
         """Return the data."""
-        reader, player = self._reader, self._player
+        reader, player = self.reader, self._player
         views = self._players()
         streams = stream_list(reader, player).streams
         known = streams if player != PUBLIC else stream_list(reader, None).streams
         listed = min(sum(stream.messages for stream in known), MAX_MESSAGES)
         events = sum(self._last[table.id] - reader.timeline.first_seq(table.id) for table in self._tables)
-        # Each event is listed and drawn.
-        self._in_all = listed + min(listed, MAX_DETAILED_MESSAGES) + len(views) * 2 * events
+        in_full = min(listed, MAX_DETAILED_MESSAGES)
+        steps = 2 * listed + _EVENT_STEPS * len(views) * events + _DETAIL_STEPS * in_full
+        self._in_all = steps + steps // _PACKING_PART + 1
         messages = list(self._messages())
-        self._done = listed
-        shown = {name or "": self._view(name) for name in views}
+        self._count(listed - self._done)
+        shown = {name or "": self._view(name, messages) for name in views}
+        self._count(2 * listed - self._done)
+        for table in self._tables:
+            for name, followed in zip(views, self._followed(table, views), strict=True):
+                shown[name or ""].tables[str(table.id)] = followed.table()
         return _Page(
             kiebitz_version(),
             datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -203,6 +234,8 @@ class _PageBuilder:
                 for info in table_infos(reader, player)
             ],
             [name for name in views if name is not None],
+            self.events,
+            self._drawings,
             list(self._fragments),
             self._sizes,
             shown,
@@ -221,7 +254,7 @@ class _PageBuilder:
         """Return the views that are included; None is the full view."""
         if self._player is not None:
             return [self._player]
-        named = self._reader.players()
+        named = self.reader.players()
         if len(named) > MAX_PLAYERS:
             self._leave_out(f"the views of {len(named)} players are not in this file")
             return [None, PUBLIC]
@@ -231,7 +264,7 @@ class _PageBuilder:
         self._left_out.append(sentence)
 
     def _last_of(self, table: TableInfo) -> int:
-        timeline = self._reader.timeline
+        timeline = self.reader.timeline
         first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
         most = first + MAX_EVENTS // len(self._tables)
         if last > most:
@@ -240,67 +273,50 @@ class _PageBuilder:
             )
         return min(last, most)
 
-    def _view(self, player: str | None) -> _View:
-        tables = {str(table.id): self._table(table, player) for table in self._tables}
+    def _view(self, player: str | None, listed: Sequence[records.Message]) -> _View:
+        """Return a view without its tables."""
         if player is None:
-            return _View(tables, None)
-        numbers = self._reader.timeline.numbers
-        own = sorted(self._reader.visibility.streams_of(player))
+            return _View({}, None)
+        numbers = self.reader.timeline.numbers
+        own = sorted(self.reader.visibility.streams_of(player))
         shown = None
         if player == PUBLIC:
-            found = islice(seen_messages(self._reader, None, View(player), 0, None), MAX_MESSAGES)
-            shown = [numbers.number("messages", row.id) for row in found]
-        return _View(tables, [numbers.number("streams", stream) for stream in own], shown)
+            last = listed[-1].id if listed else 0
+            shown = []
+            for row in seen_messages(self.reader, None, View(player), 0, None):
+                if row.id > last:
+                    break
+                shown.append(numbers.number("messages", row.id))
+        return _View({}, [numbers.number("streams", stream) for stream in own], shown)
 
-    def _table(self, table: TableInfo, player: str | None) -> _Table:
-        reader, last = self._reader, self._last[table.id]
-        first = reader.timeline.first_seq(table.id)
-        seen = seen_events(reader, table, View(player), first, last + 1)
-        events = event_records(reader, seen, player)
-        whole = timeline_overview(reader, table, player)
-        self._count(last - first)
-        pictures = list(self._pictures(table, player, first, {event.seq: event.sentence for event in events}))
-        return _Table(_cut_timeline(whole, last), events, pictures)
-
-    def _pictures(
-        self, table: TableInfo, player: str | None, first: int, sentences: Mapping[int, str]
-    ) -> Iterator[_Picture]:
-        """Yield the pictures after the events that a player sees, whose sentences are given by number."""
-        reader = self._reader
-        rendered = render_table(reader, table, first, player)
-        wide, tall = self._places(rendered.drawings)
-        yield project(_Picture, rendered.picture, wide=wide, tall=tall)
-        spectator_view = reader.spectator_view(player)
-        recent = deque(reader.timeline.recent(table.id, first, RECENT), RECENT)
-        for event, seen, state in seen_steps(
-            reader.visibility, player, table.id, first, self._last[table.id]
-        ):
+    def _followed(self, table: TableInfo, views: Sequence[str | None]) -> list[_FollowedTable]:
+        """Return a table in each view; each event is read once, and added to all views before the next."""
+        timeline, last = self.reader.timeline, self._last[table.id]
+        first = timeline.first_seq(table.id)
+        recent = deque(timeline.recent(table.id, first, RECENT), RECENT)
+        followed = [_FollowedTable(self, table, player, recent, last) for player in views]
+        for event in timeline.events_between(table.id, first, last):
             recent.append(event)
-            self._count()
-            if seen is not None:
-                events = [*recent]
-                places, words = self._drawing(table, spectator_view.scene_of(table.id, state, events))
-                title, closing = spectator_view.title(table.id, events), spectator_view.closing(events)
-                yield _Picture(event.seq, title, sentences[event.seq], words, *places, closing)
+            events = [*recent]
+            known: list[tuple[Event, int]] = []
+            for view in followed:
+                view.add(events, known)
+                self._count(_EVENT_STEPS)
+        return followed
 
-    def _drawing(self, table: TableInfo, scene: Scene) -> tuple[_Places, tuple[str, ...]]:
-        """Return the positions of a drawing's pieces in each shape, and its words."""
+    def drawing(self, table: TableInfo, scene: Scene) -> int:
+        """Return the index of the drawing of a scene."""
         view = view_of(table.protocol, scene)
         key = drawing_key(view)
         found = self._drawn.get(key) if key is not None else None
         if found is None:
-            drawings = draw_made(table.protocol, scene, view, SHAPES)
-            found = self._places(drawings), drawings["wide"].words
+            found = self.add_drawing(draw_made(table.protocol, scene, view, SHAPES))
             if key is not None:
                 self._drawn[key] = found
         return found
 
-    def _count(self, steps: int = 1) -> None:
-        self._done += steps
-        if steps != 1 or not self._done % _REPORTED_STEPS:
-            self._on_progress(self._done, self._in_all)
-
-    def _places(self, drawings: Mapping[Shape, Drawing]) -> _Places:
+    def add_drawing(self, drawings: Mapping[Shape, Drawing]) -> int:
+        """Add a drawing, and return its index."""
         places: list[list[float]] = []
         for shape in SHAPES:
             drawing = drawings[shape]
@@ -309,13 +325,29 @@ class _PageBuilder:
             for piece in drawing.pieces:
                 flat += (_index_of(drawing.fragments[piece.name], self._fragments), piece.x, piece.y)
             places.append(flat)
-        wide, tall = places
-        return wide, tall
+        self._drawings.append(_Drawing(drawings["wide"].words, *places))
+        return len(self._drawings) - 1
+
+    def event(self, seen: Event, player: str | None, title: str) -> int:
+        """Add an event as a player sees it, and return its index."""
+        altered = None if player is not None else self._altered.action_of_event(seen.id)
+        timeline, sentence = self.reader.timeline, self.reader.visibility.sentence(seen)
+        self.events.append(project(_Event, event_record(timeline, seen, sentence, altered), title=title))
+        return len(self.events) - 1
+
+    def _count(self, steps: int) -> None:
+        before, self._done = self._done, self._done + steps
+        if before // _REPORTED_STEPS < self._done // _REPORTED_STEPS:
+            self._on_progress(self._done, self._in_all)
+
+    def finish(self) -> None:
+        """Report that all steps are done."""
+        self._on_progress(self._in_all, self._in_all)
 
     def _messages(self) -> Iterator[records.Message]:
-        found = islice(seen_messages(self._reader, None, View(self._player), 0, None), MAX_MESSAGES)
+        found = islice(seen_messages(self.reader, None, View(self._player), 0, None), MAX_MESSAGES)
         while some := list(islice(found, _BATCH)):
-            yield from message_records(self._reader, self._player, some)
+            yield from message_records(self.reader, self._player, some)
             self._count(len(some))
 
     def _in_full(self, messages: list[records.Message]) -> Iterator[tuple[str, _Full]]:
@@ -324,11 +356,10 @@ class _PageBuilder:
                 f"only the first {MAX_DETAILED_MESSAGES} of {len(messages)} messages include their bytes"
             )
         for message in messages[:MAX_DETAILED_MESSAGES]:
-            self._count()
-            found = self._reader.in_full.message(message.id, self._player)
+            self._count(_DETAIL_STEPS)
+            found = self.reader.in_full.message(message.id, self._player)
             if found is not None:
                 yield str(message.number), self._packed(found)
-        self._count(self._in_all - self._done)
 
     def _packed(self, found: MessageDetail) -> _Full:
         pieces: list[tuple[Any, ...]] = []
@@ -345,11 +376,56 @@ class _PageBuilder:
         )
 
     def _diagnostics(self) -> Iterator[records.Diagnostic]:
-        found = seen_diagnostics(self._reader, None, View(self._player), "note", 0, None)
+        found = seen_diagnostics(self.reader, None, View(self._player), "note", 0, None)
         by_place = {(table.server, table.protocol): table for table in self._tables}
         for row in islice(found, MAX_MESSAGES):
             table = by_place.get((row.stream.server, row.stream.protocol or ""))
-            yield diagnostic_record(self._reader, table, row)
+            yield diagnostic_record(self.reader, table, row)
+
+
+class _FollowedTable:
+    """A table in one view, followed from event to event up to number `last`.
+
+    `recent` are the latest events before the first one.
+    """
+
+    def __init__(
+        self, page: _PageBuilder, table: TableInfo, player: str | None, recent: Iterable[Event], last: int
+    ) -> None:
+        reader = page.reader
+        first = reader.timeline.first_seq(table.id)
+        self._page, self._table, self._player = page, table, player
+        self._spectator_view = reader.spectator_view(player)
+        self._seen_table = SeenTable(reader.visibility, player, table.id, first)
+        self._recent = deque(map(self._spectator_view.seen, recent), RECENT)
+        self._scores = FollowedScores(table.protocol, last)
+        rendered = render_table(reader, table, first, player)
+        drawing = page.add_drawing(rendered.drawings)
+        self._opening = project(_Picture, rendered.picture, drawing=drawing)
+        self._steps: list[tuple[int, int, str | None]] = []
+
+    def add(self, events: Sequence[Event], known: list[tuple[Event, int]]) -> None:
+        """Add the last of the latest events; `known` are those that other views have of it, with indices."""
+        event = events[-1]
+        seen = self._seen_table.step(event)
+        self._recent.append(seen)
+        if seen is None:
+            return
+        view, page, table = self._spectator_view, self._page, self._table
+        index = next((index for one, index in known if one is seen or one == seen), None)
+        if index is None:
+            index = page.event(seen, self._player, view.title(table.id, events))
+            if page.events[index].altered is None:
+                known.append((seen, index))
+        self._scores.add(event.seq, self._seen_table.state)
+        shown = [one for one in self._recent if one is not None]
+        scene = view.scene_of(table.id, self._seen_table.state_with_last_game(), shown)
+        self._steps.append((index, page.drawing(table, scene), view.closing(events)))
+
+    def table(self) -> _Table:
+        """Return the table in this view."""
+        timeline = timeline_overview(self._page.reader, self._table, self._player, self._scores)
+        return _Table(timeline, self._opening, self._steps)
 
 
 _Item = TypeVar("_Item")
@@ -358,20 +434,6 @@ _Item = TypeVar("_Item")
 def _index_of(one: _Item, known: dict[_Item, int]) -> int:
     """Return the index of an item, added if it is new."""
     return known.setdefault(one, len(known))
-
-
-def _cut_timeline(whole: records.TimelineOverview, last: int) -> records.TimelineOverview:
-    """Return a timeline up to an event."""
-    scores = whole.scores
-    return msgspec.structs.replace(
-        whole,
-        last=last,
-        times=[time for time in whole.times if time[0] <= last],
-        games=[game for game in whole.games if game.seq <= last],
-        diagnostics=[diagnostic for diagnostic in whole.diagnostics if diagnostic.seq <= last],
-        scores=scores
-        and msgspec.structs.replace(scores, steps=[step for step in scores.steps if step[0] <= last]),
-    )
 
 
 def _document(name: str, data: str) -> str:

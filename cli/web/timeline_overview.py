@@ -5,7 +5,7 @@ Sampling keeps a response small, however long the session is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from kiebitz.cli.listings import result_words
 from kiebitz.cli.web import records
@@ -29,22 +29,31 @@ _MAX_EVENTS_READ = 20_000
 """Maximum number of events that are all read for scores; of more, `_SAMPLES` are sampled."""
 
 _SAMPLES = 300
+_SNAPSHOT_EVENTS = 200
+"""Number of events between two states that are stored: others take time to compute."""
 
 
-def timeline_overview(reader: Reader, table: TableInfo, player: str | None) -> records.TimelineOverview:
-    """Return the timeline of a table in a player's view."""
+def timeline_overview(
+    reader: Reader, table: TableInfo, player: str | None, followed: FollowedScores | None = None
+) -> records.TimelineOverview:
+    """Return the timeline of a table in a player's view; with `followed` scores, up to their last event."""
     timeline = reader.timeline
     first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
     counts = _counts(reader, table, player)
+    if followed is None:
+        followed = FollowedScores(table.protocol, last)
+        for seq, state in _states(reader, table, player, first, last):
+            followed.add(seq, state)
+    last = followed.last
     return records.TimelineOverview(
         first,
         last,
         _times(reader, table, first, last),
-        list(_games(reader, table, player)),
-        _diagnostics(reader, table, player, counts),
+        [game for game in _games(reader, table, player) if game.seq <= last],
+        [mark for mark in _diagnostics(reader, table, player, counts) if mark.seq <= last],
         counts.get("error", 0),
         counts.get("warning", 0),
-        _scores(reader, table, player, first, last),
+        followed.record(),
     )
 
 
@@ -119,27 +128,32 @@ def _diagnostics(
 # Scores.
 
 
-def _scores(
-    reader: Reader, table: TableInfo, player: str | None, first: int, last: int
-) -> records.Scores | None:
-    dissector = dissector_of(table.protocol)
-    if dissector is None:
-        return None
-    steps: list[tuple[int, dict[str, int]]] = []
-    for seq, state in _states(reader, table, player, first, last):
-        scores = dissector.presentation.scores(state)
-        if scores and (not steps or steps[-1][1] != scores):
-            steps.append((seq, scores))
-    if not steps:
-        return None
-    stretch = -(-len(steps) // _MAX_STEPS)
-    steps = [*steps[:-1:stretch], steps[-1]]
-    names = list(dict.fromkeys(name for _, scores in steps for name in scores))[:_MAX_NAMES]
-    return records.Scores(
-        dissector.presentation.counts,
-        names,
-        [(seq, [scores.get(name) for name in names]) for seq, scores in steps],
-    )
+class FollowedScores:
+    """The scores of a table from event to event, up to number `last`."""
+
+    def __init__(self, protocol: str, last: int) -> None:
+        self.last = last
+        dissector = dissector_of(protocol)
+        self._presentation = dissector.presentation if dissector is not None else None
+        self._steps: list[tuple[int, dict[str, int]]] = []
+
+    def add(self, seq: int, state: State) -> None:
+        """Add the state after an event."""
+        scores = self._presentation.scores(state) if self._presentation is not None else None
+        if scores and (not self._steps or self._steps[-1][1] != scores):
+            self._steps.append((seq, scores))
+
+    def record(self) -> records.Scores | None:
+        """Return the scores, sampled if there are many; None if there are none."""
+        if not self._steps or self._presentation is None:
+            return None
+        steps = [*self._steps[: -1 : -(-len(self._steps) // _MAX_STEPS)], self._steps[-1]]
+        names = list(dict.fromkeys(name for _, scores in steps for name in scores))[:_MAX_NAMES]
+        return records.Scores(
+            self._presentation.counts,
+            names,
+            [(seq, [scores.get(name) for name in names]) for seq, scores in steps],
+        )
 
 
 def _states(
@@ -147,13 +161,18 @@ def _states(
 ) -> Iterator[tuple[int, State]]:
     """Yield the table's states, sampled if there are many; each is valid until the next."""
     timeline = reader.timeline
-    if last - first > _MAX_EVENTS_READ:
-        for seq in _sample(first, last, _SAMPLES):
-            yield seq, reader.state(table.id, seq, player)
-        return
+    seqs: Sequence[int] = range(first + 1, last + 1)
+    is_sampled = len(seqs) > _MAX_EVENTS_READ
+    if is_sampled:
+        step = -(-len(seqs) // (_SAMPLES * _SNAPSHOT_EVENTS)) * _SNAPSHOT_EVENTS
+        seqs = [*range(first - first % step + step, last, step), last]
     if player is not None:
-        for seq in range(first + 1, last + 1):
+        for seq in seqs:
             yield seq, reader.visibility.shared_state(player, table.id, seq)
+        return
+    if is_sampled:
+        for seq in seqs:
+            yield seq, timeline.state_at(table.id, seq)
         return
     state = timeline.state_at(table.id, first)
     for event in timeline.events_between(table.id, first, last):

@@ -7,6 +7,7 @@ connection, under all its names. Two connections are one player only if the serv
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from itertools import count
@@ -83,6 +84,8 @@ class Identities:
         self._inherited = [*inherited]
         self._evidence: list[Evidence] = []
         self._players: dict[str, Player] | None = None
+        self._names: dict[tuple[str, int], tuple[int, set[str]]] = {}
+        """The latest result of `names_at` by player and table, with the number of evidence before it."""
         self.version = 0
         """Incremented by each change of the players."""
         self._start()
@@ -93,7 +96,8 @@ class Identities:
         return [claim for claims in self._of_stream.values() for claim in claims]
 
     def add(self, evidence_found: Iterable[Evidence]) -> None:
-        """Add the evidence recorded since the last call."""
+        """Add the evidence recorded since the last call; streams may also have been closed."""
+        self._names.clear()
         found = _in_order(evidence_found)
         known = self._evidence[-1].event if self._evidence else 0
         if found and found[0].event < known:
@@ -145,13 +149,21 @@ class Identities:
 
     def names_at(self, player: Player, table: int, event: int) -> set[str]:
         """Return the names that only this player had at a table after an event."""
-        return {
+        # They change only with evidence.
+        reached = bisect_right(self._evidence, event, key=lambda evidence: evidence.event)
+        key = player.label, table
+        latest = self._names.get(key)
+        if latest is not None and latest[0] == reached:
+            return latest[1]
+        names = {
             name
             for claim in player.claims
             if claim.table == table
             and (name := claim.name_at(event)) is not None
             and self._is_only_bearer(player, table, name, event)
         }
+        self._names[key] = reached, names
+        return names
 
     def _start(self) -> None:
         self._of_stream: dict[int, list[Claim]] = {}

@@ -256,7 +256,7 @@ def _causes(found: Findings, item: Item) -> Iterator[_Cause]:
 
 def _events_of_message(timeline: Timeline, event_id: int | None) -> list[Event]:
     """Return the event that a message reports, and those after it that no message reports."""
-    first = next(timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
+    first = timeline.event(event_id) if event_id is not None else None
     if first is None:
         return []
 

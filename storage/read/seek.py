@@ -201,40 +201,58 @@ def seen_state_with_last_game(visibility: Visibility, player: str, table_id: int
     return _with_game(state, game[0], part, state.get("games"))
 
 
-def seen_steps(
-    visibility: Visibility, player: str | None, table_id: int, first: int, last: int
-) -> Iterator[tuple[Event, Event | None, State]]:
-    """Yield a table's events after `first`, each as a player sees it (None: hidden), and the state after it.
+class SeenTable:
+    """A table followed from event to event as a player sees it (None: as it is).
 
-    The state is that of `state_with_last_game`, or what the player sees of it, and valid until the next step.
+    Args:
+        visibility: The players of the session.
+        player: The player's label.
+        table_id: The row id of the table.
+        first: The number of the event after which the table is followed.
+
+    Attributes:
+        state: What the player sees of the state after the latest event, valid until the next step.
     """
-    timeline = visibility.timeline
-    state = (
-        timeline.state_at(table_id, first) if player is None else visibility.state(player, table_id, first)
-    )
-    ended = _ended_game(timeline, table_id, first, {})
-    game, part = None if ended is None else ended[0], None
-    if ended is not None and player is None:
-        part = _last_part(timeline, table_id, *ended)
-    elif ended is not None and player is not None:
-        part = _last_part_seen(visibility, player, table_id, *ended)
-    is_over = ended is not None
-    for event in timeline.events_between(table_id, first, last):
+
+    def __init__(self, visibility: Visibility, player: str | None, table_id: int, first: int) -> None:
+        timeline = visibility.timeline
+        self._visibility, self._player = visibility, player
+        self.state = (
+            timeline.state_at(table_id, first)
+            if player is None
+            else visibility.state(player, table_id, first)
+        )
+        self._game: int | None = None
+        self._part: Any = None
+        self._is_over = False
+        if (ended := _ended_game(timeline, table_id, first, {})) is not None:
+            self._game, self._is_over = ended[0], True
+            if player is None:
+                self._part = _last_part(timeline, table_id, *ended)
+            else:
+                self._part = _last_part_seen(visibility, player, table_id, *ended)
+
+    def step(self, event: Event) -> Event | None:
+        """Apply the table's next event; return it as the player sees it, None if it is hidden."""
+        visibility, player = self._visibility, self._player
         seen = event if player is None else visibility.seen(event, player)
         changes = event.changes if player is None else visibility.changes(event, player) if seen else ()
         if event.game_id is not None:
-            game, is_over = event.game_id, False
-        removed = ["games", str(game)]
-        if game is not None and any(value is None and path == removed for path, value in event.changes):
-            part, is_over = _apply_to_game(state, changes, game), True
+            self._game, self._is_over = event.game_id, False
+        removed = ["games", str(self._game)]
+        if self._game is not None and any(value is None and path == removed for path, value in event.changes):
+            self._part, self._is_over = _apply_to_game(self.state, changes, self._game), True
         else:
-            apply(state, changes)
+            apply(self.state, changes)
         if player is not None and seen is not None:
-            apply(state, visibility.revealed(event, player))
-        if is_over and game is not None and not state.get("games"):
-            yield event, seen, _with_game(state, game, part)
-        else:
-            yield event, seen, state
+            apply(self.state, visibility.revealed(event, player))
+        return seen
+
+    def state_with_last_game(self) -> State:
+        """Return the same as `seen_state_with_last_game`, valid until the next step."""
+        if self._is_over and self._game is not None and not self.state.get("games"):
+            return _with_game(self.state, self._game, self._part)
+        return self.state
 
 
 def _last_part_seen(visibility: Visibility, player: str, table_id: int, game: int, left: int) -> Any:

@@ -69,7 +69,7 @@ class PublicMessages:
     def _read(self, event_id: int) -> list[list[int]]:
         visibility = self._visibility
         timeline = visibility.timeline
-        event = next(timeline.events("e.id = ?", [event_id]), None)
+        event = timeline.event(event_id)
         dissector = dissector_of(timeline.table(event.table_id).protocol) if event is not None else None
         public = visibility.seen(event, PUBLIC) if event is not None and dissector is not None else None
         if event is None or dissector is None or public is None:
@@ -171,7 +171,7 @@ class SeenRows:
     def _event_of(self, row: Message | StoredDiagnostic) -> Event | None:
         if row.event_id is None:
             return None
-        event = next(self._visibility.timeline.events("e.id = ?", [row.event_id]), None)
+        event = self._visibility.timeline.event(row.event_id)
         return self._visibility.seen(event, self._player) if event is not None else None
 
     def _byte_diagnostics(self, row: Message, event: Event | None) -> list[StoredDiagnostic]:

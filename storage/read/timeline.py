@@ -59,6 +59,7 @@ class Timeline:
         self._streams: dict[int, Stream] = {}
         self._passing: tuple[int, int, State] = (0, 0, {})
         """A table's state after an event; see `passing_state`."""
+        self._latest: Event | None = None
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -171,6 +172,12 @@ class Timeline:
             [self.session.id, *(parameters or ())],
         )
         return map(_event, check_ascending(rows))
+
+    def event(self, row_id: int) -> Event | None:
+        """Return an event by id, None if there is none; the latest one is kept."""
+        if self._latest is None or self._latest.id != row_id:
+            self._latest = next(self.events("e.id = ?", [row_id]), None)
+        return self._latest
 
     def stored_events(self, condition: str = "1", parameters: Sequence[Any] = ()) -> Iterator[StoredEvent]:
         """Yield the same events as stored, which is cheaper."""

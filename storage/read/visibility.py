@@ -162,8 +162,7 @@ class Visibility:
         seen = self._seen_now(event, player)
         if self.timeline.session.ended_ns is not None:
             if len(self._seen) >= _MAX_KEPT:
-                # The oldest: a viewer usually goes through a table.
-                del self._seen[next(iter(self._seen))]
+                self._seen.clear()
             self._seen[key] = seen
         return seen
 

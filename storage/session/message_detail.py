@@ -232,7 +232,7 @@ class MessageDetails:
                 yield project(DiagnosticDetail, diagnostic, id=number, offset=offset, length=length)
 
     def _event(self, event_id: int | None) -> StoredEvent | None:
-        return next(self.timeline.events("e.id = ?", [event_id]), None) if event_id is not None else None
+        return self.timeline.event(event_id) if event_id is not None else None
 
     def _event_record(self, event: StoredEvent, as_player: str | None) -> Event:
         done = AlteredMessages(self.timeline).action_of_event(event.id) if as_player is None else None

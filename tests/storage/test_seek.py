@@ -20,6 +20,7 @@ from kiebitz.storage.read.seek import (
     END,
     Position,
     PositionError,
+    SeenTable,
     Steps,
     find_game,
     first_event,
@@ -27,7 +28,6 @@ from kiebitz.storage.read.seek import (
     last_event,
     parse_position,
     seen_state_with_last_game,
-    seen_steps,
     state_with_last_game,
     tables_at,
 )
@@ -166,7 +166,9 @@ def test_step_by_step_a_viewer_sees_the_states_that_single_queries_find(game: st
         for table in timeline.tables():
             first, last = timeline.first_seq(table.id), min(timeline.last_seq(table.id), 150)
             for start in {first, (first + last) // 2}:
-                for event, seen, state in seen_steps(visibility, viewer, table.id, start, last):
+                followed = SeenTable(visibility, viewer, table.id, start)
+                for event in timeline.events_between(table.id, start, last):
+                    seen, state = followed.step(event), followed.state_with_last_game()
                     if viewer is None:
                         whole = timeline.state_at(table.id, event.seq)
                         expected = state_with_last_game(timeline, table.id, event.seq, whole)

@@ -40,4 +40,7 @@ def exported(session: str, path: Path, *options: str) -> Path:
 def data_of(path: Path) -> dict[str, Any]:
     (found,) = re.findall(r'id="kiebitz-data">([^<]*)<', path.read_text())
     held: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found)))
+    for view in held["views"].values():
+        for table in view["tables"].values():
+            table["events"] = [held["events"][event] for event, _, _ in table["steps"]]
     return held

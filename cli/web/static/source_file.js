@@ -64,9 +64,16 @@ export class FileSource {
   }
 
   async picture(table, as, at) {
-    const { pictures } = this.#table(table, as);
-    const { wide, tall, ...rest } = pictures.findLast(({ seq }) => seq <= at) ?? pictures[0];
-    return { table, ...rest, wide: this.#sheet("wide", wide), tall: this.#sheet("tall", tall) };
+    const { events, steps, opening } = this.#table(table, as);
+    const place = events.findLastIndex(({ seq }) => seq <= at);
+    let picture = opening;
+    if (place >= 0) {
+      const { seq, title, sentence } = events[place];
+      const [, drawing, closing] = steps[place];
+      picture = { seq, title, latest: sentence, drawing, closing };
+    }
+    const { wide, tall, words } = this.#data.drawings[picture.drawing];
+    return { table, ...picture, words, wide: this.#sheet("wide", wide), tall: this.#sheet("tall", tall) };
   }
 
   async fragments(table, as, at, names) {
@@ -184,6 +191,7 @@ export class FileSource {
   #table(table, as) {
     const found = this.#view(as)?.tables[table];
     if (found === undefined) throw new Refused("this is not in the file", { status: 404 });
+    found.events ??= found.steps.map(([event]) => this.#data.events[event]);
     return found;
   }
 
@@ -212,8 +220,8 @@ export class FileSource {
   /** Return the event that a message reports, if the viewer may see it. */
   #eventOf({ event: number }, as) {
     if (number === null) return null;
-    const tables = Object.values(this.#view(as).tables);
-    return tables.flatMap(({ events }) => events).find((event) => event.number === number) ?? null;
+    const tables = Object.keys(this.#view(as).tables);
+    return tables.flatMap((table) => this.#table(table, as).events).find((event) => event.number === number) ?? null;
   }
 
   #streamsOf(as) {

@@ -102,32 +102,34 @@ class _Server(TypedDict):
     numplayers: Number
 
 
-_TYPES: Types = {
-    "group": str,
-    "hand": Number,
-    "seats": list[_Id],
-    "hands": dict[Key, Number],
-    "private": dict[Key, _Own],
-    "bidding": list[_Bid],
-    "declarer": _Id,
-    "contract": str,
-    "talon": Annotated[int, msgspec.Meta(ge=0, le=32)],
-    "trump": _Colour,
-    "second": _Colour,
-    "flek": Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}(:[0-9]{1,9})?$")],
-    "tricks": list[_Trick],
-    "table": list[_Played],
-    "turn": _Id,
-    "pause": _Pause,
-    "laid": _Laid,
-    "unknown": list[str],
-}
-_DATA: dict[str, Types] = {
-    "result": {"winners": list[_Id], "money": dict[Key, Number]},
-    "cancelled": {"why": str},
-    "aborted": {"player": _Id | None, "why": str},
-    "renonc": {"player": _Id | None, "card": _Card | None, "should": list[_Card] | None},
-    "played": {"player": _Id | None},
+_TYPES = Types(
+    {
+        "group": str,
+        "hand": Number,
+        "seats": list[_Id],
+        "hands": dict[Key, Number],
+        "private": dict[Key, _Own],
+        "bidding": list[_Bid],
+        "declarer": _Id,
+        "contract": str,
+        "talon": Annotated[int, msgspec.Meta(ge=0, le=32)],
+        "trump": _Colour,
+        "second": _Colour,
+        "flek": Annotated[str, msgspec.Meta(pattern="^[0-9]{1,9}(:[0-9]{1,9})?$")],
+        "tricks": list[_Trick],
+        "table": list[_Played],
+        "turn": _Id,
+        "pause": _Pause,
+        "laid": _Laid,
+        "unknown": list[str],
+    }
+)
+_DATA = {
+    "result": Types({"winners": list[_Id], "money": dict[Key, Number]}),
+    "cancelled": Types({"why": str}),
+    "aborted": Types({"player": _Id | None, "why": str}),
+    "renonc": Types({"player": _Id | None, "card": _Card | None, "should": list[_Card] | None}),
+    "played": Types({"player": _Id | None}),
 }
 
 _SUITS = {letter: Suit(sign, SUIT_WORDS[letter], letter) for letter, sign in zip("AGRB", SIGNS, strict=True)}

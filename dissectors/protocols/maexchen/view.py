@@ -46,26 +46,28 @@ class _Own(TypedDict, total=False):
     joined: bool
 
 
-_TYPES: Types = {
-    "phase": str,
-    "round": Number,
-    "players": list[str],
-    "turn": str,
-    "rolling": str,
-    "seer": str,
-    "actual": str,
-    "announced": _Announced,
-    "lost": _Lost,
-    "private": dict[str, _Own],
-    "unknown": list[str],
-    "inferred": list[str],
-}
-_DATA: dict[str, Types] = {
-    "announced": {"name": str, "dice": str},
-    "lost": {"names": list[str], "reason": str},
-    "actual_dice": {"dice": str},
-    "round_started": {"players": list[str]},
-    "round_canceled": {"reason": str},
+_TYPES = Types(
+    {
+        "phase": str,
+        "round": Number,
+        "players": list[str],
+        "turn": str,
+        "rolling": str,
+        "seer": str,
+        "actual": str,
+        "announced": _Announced,
+        "lost": _Lost,
+        "private": dict[str, _Own],
+        "unknown": list[str],
+        "inferred": list[str],
+    }
+)
+_DATA = {
+    "announced": Types({"name": str, "dice": str}),
+    "lost": Types({"names": list[str], "reason": str}),
+    "actual_dice": Types({"dice": str}),
+    "round_started": Types({"players": list[str]}),
+    "round_canceled": Types({"reason": str}),
 }
 
 
@@ -77,7 +79,8 @@ def view_of(scene: Scene) -> View:
 class _Table:
     def __init__(self, scene: Scene) -> None:
         _, self.part, events = valid_game(scene, _TYPES, _DATA)
-        latest = valid_events(scene.events, _DATA)
+        # During a round only its own events count.
+        latest = [] if self.part.get("phase") == "started" else valid_events(scene.events, _DATA)
         self.names = scene.names
         known = valid_items(scene.state.get("players"), dict[str, Any])
         self.watching = sorted(name for name, about in known.items() if about.get("spectator"))

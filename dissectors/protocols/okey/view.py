@@ -56,16 +56,18 @@ class _Player(TypedDict, total=False):
     lobby: Number
 
 
-_TYPES: Types = {
-    "lobby": Number,
-    "exchange": Annotated[_Slots, msgspec.Meta(min_length=SEATS, max_length=SEATS)],
-    "seats": dict[Literal["0", "1", "2", "3"], _About],
-    "private": dict[str, _Own],
-    "turn": _Seat,
-    "winner": str,
-    "drawn_game": Any,
-}
-_DATA: dict[str, Types] = {"put": {"seat": _Seat, "tile": _Tile | None, "valid": bool}}
+_TYPES = Types(
+    {
+        "lobby": Number,
+        "exchange": Annotated[_Slots, msgspec.Meta(min_length=SEATS, max_length=SEATS)],
+        "seats": dict[Literal["0", "1", "2", "3"], _About],
+        "private": dict[str, _Own],
+        "turn": _Seat,
+        "winner": str,
+        "drawn_game": Any,
+    }
+)
+_DATA = {"put": Types({"seat": _Seat, "tile": _Tile | None, "valid": bool})}
 _LobbyKey = Annotated[str, msgspec.Meta(pattern="^-?[0-9]{1,15}$")]
 
 

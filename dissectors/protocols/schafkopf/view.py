@@ -56,29 +56,31 @@ class _Trick(TypedDict):
     points: Number
 
 
-_TYPES: Types = {
-    "round": Number,
-    "phase": str,
-    "seats": Annotated[_Names, msgspec.Meta(min_length=SEATS, max_length=SEATS)],
-    "turn": str,
-    "knocks": _Names,
-    "kontra": _Names,
-    "best_bid": str,
-    "player": str,
-    "partner": str,
-    "mode": str,
-    "table": dict[Annotated[str, msgspec.Meta(pattern="^[0-3]$")], _Card],
-    "trick": Number,
-    "tricks": list[_Trick],
-    "points": dict[str, Number],
-    "unknown": _Names,
-    "private": dict[str, _Own],
-}
-_DATA: dict[str, Types] = {
-    "won": {"names": _Names},
-    "lost": {"names": _Names},
-    "round_ended": {"reason": str},
-    "played": {"seat": _Seat},
+_TYPES = Types(
+    {
+        "round": Number,
+        "phase": str,
+        "seats": Annotated[_Names, msgspec.Meta(min_length=SEATS, max_length=SEATS)],
+        "turn": str,
+        "knocks": _Names,
+        "kontra": _Names,
+        "best_bid": str,
+        "player": str,
+        "partner": str,
+        "mode": str,
+        "table": dict[Annotated[str, msgspec.Meta(pattern="^[0-3]$")], _Card],
+        "trick": Number,
+        "tricks": list[_Trick],
+        "points": dict[str, Number],
+        "unknown": _Names,
+        "private": dict[str, _Own],
+    }
+)
+_DATA = {
+    "won": Types({"names": _Names}),
+    "lost": Types({"names": _Names}),
+    "round_ended": Types({"reason": str}),
+    "played": Types({"seat": _Seat}),
 }
 
 _LETTERS = {"OBER": "O", "UNTER": "U", "SAU": "S", "ZEHN": "10", "KONIG": "K", "NEUN": "9"}

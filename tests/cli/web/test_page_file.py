@@ -56,8 +56,9 @@ def test_each_game_is_in_its_file(game: str, files: dict[str, Path], look: Look)
     sight.press("End")
     sight.until_at(len(events))
     sight.tells(events[-1]["sentence"])
-    picture = held["views"][""]["tables"][str(table["table"])]["pictures"][-1]
-    assert sight.tell("document.querySelectorAll('#board use').length") == len(picture["wide"]) // 3
+    _, drawing, _ = held["views"][""]["tables"][str(table["table"])]["steps"][-1]
+    pieces = len(held["drawings"][drawing]["wide"]) // 3
+    assert sight.tell("document.querySelectorAll('#board use').length") == pieces
     for pane in PANES:
         sight.pane(pane)
     # One message in full.
