@@ -47,6 +47,9 @@ from kiebitz.dissectors.protocol_file.values import (
     value_in,
 )
 
+Pattern = tuple[str | None, ...]
+"""A path of the state; None stands for a computed step, which can be any key."""
+
 WHO = "who"
 """Name of the player of a message."""
 
@@ -170,18 +173,12 @@ def _path(first: str, steps: Sequence[Any]) -> list[str]:
 
 
 class Compiled:
-    """An expression, ready to be evaluated.
-
-    `names` are its paths as written: a tuple of the fixed steps up to the first computed one, each with its
-    position and length in the text.
-    """
+    """An expression, ready to be evaluated; `lookups` are its paths, outermost first."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         term = parse_expression(text)
-        self.names: tuple[tuple[tuple[str, ...], int, int], ...] = tuple(
-            (_fixed_steps(name), name.position, name.length) for name in _lookups(term)
-        )
+        self.lookups = tuple(_lookups(term))
         self._relations = [
             (_relation(part, text), [_compile(side, text) for side in (part.left, *part.right)], part)
             for part in parts_of(term)
@@ -189,8 +186,7 @@ class Compiled:
         ]
         self.evaluate: Evaluate = _compile(term, text)
         """Returns the value in a scope, None if it is unknown. Never raises."""
-        first = next(_lookups(term), None)
-        self._first = None if first is None else _compile(first, text)
+        self._first = _compile(self.lookups[0], text) if self.lookups else None
 
     def holds(self, scope: Scope) -> bool | None:
         """Return the value as a condition, None if it is unknown."""
@@ -260,13 +256,9 @@ def _lookups(term: Term) -> Iterator[Lookup]:
     return (part for part in parts_of(term) if isinstance(part, Lookup))
 
 
-def _fixed_steps(name: Lookup) -> tuple[str, ...]:
-    steps: list[str] = []
-    for step in name.steps:
-        if not isinstance(step, str | int):
-            break
-        steps.append(str(step))
-    return tuple(steps)
+def pattern_of(name: Lookup) -> Pattern:
+    """Return the steps of a path as keys of the state, None for a computed one."""
+    return tuple(str(step) if isinstance(step, str | int) else None for step in name.steps)
 
 
 def _is_of_state(term: Term, scope: Scope) -> bool:
@@ -453,7 +445,51 @@ def compile_path(text: str) -> tuple[Step | Evaluate, ...]:
     Raises:
         FilterError: The text is no path.
     """
+    steps = path_of(text).steps
+    return tuple(step if isinstance(step, str | int) else _compile(step, text) for step in steps)
+
+
+def path_of(text: str) -> Lookup:
+    """Return a path of the state. Raises FilterError."""
     term = parse_expression(text)
     if not isinstance(term, Lookup):
         raise FilterError("this is no path of the state", text, 0, len(text))
-    return tuple(step if isinstance(step, str | int) else _compile(step, text) for step in term.steps)
+    return term
+
+
+# Values of `put` and `result`: expressions, and lists and tables of them.
+
+
+def expressions_in(
+    value: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the expressions in a value of a file, and their paths; an empty text is a text."""
+    if isinstance(value, str):
+        if value.strip():
+            yield path, value
+    elif isinstance(value, dict | list):
+        for step, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from expressions_in(part, (*path, step))
+
+
+def compile_value(value: Any) -> Evaluate | None:
+    """Return the function for a value of a file with expressions in it; None if there are none.
+
+    An unknown element of a list is None, of a table absent.
+
+    Raises:
+        FilterError: A text is no expression.
+    """
+    return _composed(value) if any(expressions_in(value)) else None
+
+
+def _composed(value: Any) -> Evaluate:
+    if isinstance(value, str) and value.strip():
+        return Compiled(value).evaluate
+    if isinstance(value, list):
+        items = [_composed(part) for part in value]
+        return lambda scope: [item(scope) for item in items]
+    if isinstance(value, dict):
+        parts = {key: _composed(part) for key, part in value.items()}
+        return lambda scope: {key: found for key, part in parts.items() if (found := part(scope)) is not None}
+    return lambda scope: value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import Lookup
@@ -14,8 +14,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Grammar,
     Rule,
 )
-from kiebitz.dissectors.protocol_file.composed import expressions_in
-from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO
+from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO, expressions_in, path_of
 from kiebitz.dissectors.protocol_file.game.plan import ROOMS, EventPlan, Plan, RowPlan
 from kiebitz.dissectors.protocol_file.game.roles import ID, PLAYER, kinds_in
 from kiebitz.dissectors.protocol_file.message_grammar import grammar_with
@@ -149,7 +148,7 @@ def _state_kinds(
     """Yield the keys of the state at which, or below which, events put identifiers."""
     for event in specification.events:
         for path, value in event.put.items():
-            steps = cast(Lookup, parse_expression(path)).steps
+            steps = path_of(path).steps
             for step, below in pairwise(steps):
                 if isinstance(step, str) and (kind := _kind(below, kinds)) is not None:
                     yield step, kind

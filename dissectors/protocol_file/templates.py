@@ -16,7 +16,13 @@ import msgspec
 from kiebitz.dissectors.filters.errors import FilterError
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.sentences import UNKNOWN
-from kiebitz.dissectors.protocol_file.expressions import ASKED, Compiled, Scope, compile_expression
+from kiebitz.dissectors.protocol_file.expressions import (
+    ASKED,
+    Compiled,
+    Scope,
+    compile_expression,
+    pattern_of,
+)
 from kiebitz.dissectors.protocol_file.sections import StatisticSpec
 
 MAX_WORDS = 200
@@ -147,8 +153,8 @@ def word_of(text: str, reserved: Collection[str] = RESERVED) -> str:
 def asked_values(spec: StatisticSpec) -> dict[str, str]:
     """Return the expressions about the answered request in a statistic, by their keys in an event's data."""
     texts = filter(None, (spec.when, spec.by, spec.amount, spec.begins, *spec.lines))
-    names = (name for text in texts for name, _, _ in compile_expression(text).names if name[0] == ASKED)
-    found = (f"{ASKED}.{name[1]}" if len(name) > 1 else ASKED for name in names)
+    names = (name for text in texts for name in compile_expression(text).lookups if name.steps[0] == ASKED)
+    found = (".".join(filter(None, pattern_of(name)[:2])) for name in names)
     return {word_of(text): text for text in found}
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-Pattern = tuple[str | None, ...]
-"""A path of the state; None stands for a computed step, which can be any key."""
+from kiebitz.dissectors.protocol_file.expressions import Pattern
 
 MAX_CERTAIN = 1000
 """Maximum number of paths that are known to be certain again."""

@@ -54,7 +54,7 @@ class GridView:
             if (path := optional_expression(getattr(spec.edges, side))) is not None:
                 self._edges.append((side, path))
         self._paths = [*filter(None, (self._cells, self._tokens)), *(path for _, path in self._edges)]
-        self._is_of_each = any(name == (PLAYER,) for path in self._paths for name, *_ in path.names)
+        self._is_of_each = any(name.steps == (PLAYER,) for path in self._paths for name in path.lookups)
 
     def grid(self, scope: Scope, names: Sequence[str]) -> Grid | None:
         """Return the grid, with one for each player the first of them; None if nothing is known of it."""

@@ -10,17 +10,17 @@ import msgspec
 from kiebitz.dissectors.filters.syntax import Step
 from kiebitz.dissectors.grammar.grammar import MessageType, to_json
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
-from kiebitz.dissectors.protocol_file.composed import Value, compile_value
 from kiebitz.dissectors.protocol_file.expressions import (
     ASKED,
     WHO,
     Compiled,
     Evaluate,
+    Pattern,
     compile_expression,
     compile_path,
+    compile_value,
     optional_expression,
 )
-from kiebitz.dissectors.protocol_file.game.doubt import Pattern
 from kiebitz.dissectors.protocol_file.game.roles import Convert, Role, conversion_of, roles_of
 from kiebitz.dissectors.protocol_file.sections import EventSpec, RuleSpec
 from kiebitz.dissectors.protocol_file.specification import (
@@ -57,13 +57,14 @@ KEPT = frozenset({PLAYERS, PRIVATE})
 class PutPlan(msgspec.Struct, frozen=True):
     """A change of the state: steps of the path, and the new value, or its expression.
 
-    `keys` are the steps if none of them is computed.
+    `keys` are the steps if none of them is computed. The value `is_computed` if it is one expression.
     """
 
     steps: tuple[Step | Evaluate, ...]
     value: Any
-    expression: Value | None
+    expression: Evaluate | None
     keys: tuple[str, ...] | None
+    is_computed: bool
 
     @property
     def path(self) -> Pattern:
@@ -82,7 +83,7 @@ class EventPlan(msgspec.Struct, frozen=True, kw_only=True):
     actor: Compiled | None = None
     puts: tuple[PutPlan, ...] = ()
     label: Sentence | None = None
-    result: tuple[tuple[str, Any, Value | None], ...] = ()
+    result: tuple[tuple[str, Any, Evaluate | None], ...] = ()
     let: tuple[tuple[str, Compiled], ...] = ()
 
     @property
@@ -300,13 +301,15 @@ def _event_plan(event: EventSpec, counted: Mapping[str, Compiled]) -> EventPlan:
 def _put_plan(path: str, value: Any) -> PutPlan:
     steps = compile_path(path)
     is_fixed = not any(callable(step) for step in steps)
-    return PutPlan(steps, *_value(value), tuple(map(str, steps)) if is_fixed else None)
+    return PutPlan(
+        steps, *_value(value), tuple(map(str, steps)) if is_fixed else None, isinstance(value, str)
+    )
 
 
 def _rule_plan(rule: RuleSpec, fields: frozenset[str]) -> RulePlan:
     when, unless, let = optional_expression(rule.when), optional_expression(rule.unless), _let(rule.let)
     parts = (when, unless, *(value for _, value in let))
-    names = [name for part in parts if part is not None for name, _, _ in part.names]
+    names = {str(name.steps[0]) for part in parts if part is not None for name in part.lookups}
     return RulePlan(
         spec=rule,
         when=when,
@@ -314,7 +317,7 @@ def _rule_plan(rule: RuleSpec, fields: frozenset[str]) -> RulePlan:
         say=sentence_of(rule.say, RESERVED_IN_RULES),
         expected=sentence_of(rule.expected, RESERVED_IN_RULES) if rule.expected else None,
         let=let,
-        of_game=any(name[0] not in fields | KEPT | {WHO, ASKED, *rule.let} for name in names),
+        of_game=not names <= fields | KEPT | {WHO, ASKED, *rule.let},
     )
 
 
@@ -347,7 +350,7 @@ def _let(values: Mapping[str, str]) -> tuple[tuple[str, Compiled], ...]:
     return tuple((name, compile_expression(text)) for name, text in values.items())
 
 
-def _value(value: Any) -> tuple[Any, Value | None]:
+def _value(value: Any) -> tuple[Any, Evaluate | None]:
     """Return a value that is itself, or its expressions; an empty text removes, as None does."""
     compiled = compile_value(value)
     return (None if compiled is not None or isinstance(value, str) else value), compiled

@@ -13,7 +13,7 @@ from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Game
-from kiebitz.dissectors.protocol_file.expressions import Compiled, Scope
+from kiebitz.dissectors.protocol_file.expressions import Scope
 from kiebitz.dissectors.protocol_file.game.doubt import PathDoubt
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, ROOMS, PutPlan
 from kiebitz.dissectors.protocol_file.values import index, step_text
@@ -89,7 +89,7 @@ class GameState:
         for plan in plans:
             expression = plan.expression
             scope.is_doubtful = False
-            value = plan.value if expression is None else expression.evaluate(scope)
+            value = plan.value if expression is None else expression(scope)
             steps = plan.keys or [step(scope) if callable(step) else step for step in plan.steps]
             changes.append((plan, steps, value, scope.is_doubtful))
         for plan, steps, value, is_doubtful in changes:
@@ -98,7 +98,7 @@ class GameState:
             if plan.keys is not None:
                 self.set(value, plan.keys, is_doubtful)
                 continue
-            for each, part in _single(steps, value, isinstance(plan.expression, Compiled)):
+            for each, part in _single(steps, value, plan.is_computed):
                 self.set(part, [label(step_text(step)) for step in each], is_doubtful)
 
     def set(self, value: Any, keys: Sequence[str], is_doubtful: bool = False) -> None:

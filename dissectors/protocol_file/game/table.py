@@ -322,7 +322,7 @@ class FileTable(GameTable):
         game = state.game
         if plan.spec.closes:
             result = {
-                key: value if expression is None else _shortened(expression.evaluate(scope))
+                key: value if expression is None else _shortened(expression(scope))
                 for key, value, expression in plan.result
             }
             state.close({**dict.fromkeys(self._plan.result_keys), **result}, ts_ns)

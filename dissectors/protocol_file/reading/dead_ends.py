@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import And, Call, Constant, Joined, Lookup, Not, Or, Relation, Sum
-from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, parts_of
-from kiebitz.dissectors.protocol_file.reading.scope import KEPT, Pattern, is_within, state_path
+from kiebitz.dissectors.protocol_file.expressions import (
+    ASKED,
+    STATE,
+    WHO,
+    Pattern,
+    parts_of,
+    path_of,
+    pattern_of,
+)
+from kiebitz.dissectors.protocol_file.reading.scope import KEPT, is_within, state_path
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.sections import BoardSpec, EdgesSpec, EventSpec, GridSpec, RuleSpec
 from kiebitz.dissectors.protocol_file.specification import (
@@ -51,8 +59,7 @@ class DeadEnds:
                 path = state_path(written)
                 if path is not None:
                     place = ("events", event.key, "put", written)
-                    steps = cast(Lookup, parse_expression(written)).steps
-                    yield _Put(place, path, steps, value, event)
+                    yield _Put(place, path, path_of(written).steps, value, event)
 
     def check(self, rules: Sequence[RuleSpec], board: BoardSpec | None) -> None:
         """Add all remarks."""
@@ -282,7 +289,7 @@ def _first_missing(term: Any, is_missing: Callable[[Lookup], bool]) -> Lookup | 
 
 
 def _path_of(name: Lookup) -> Pattern:
-    steps = tuple(str(step) if isinstance(step, str | int) else None for step in name.steps)
+    steps = pattern_of(name)
     return steps[1:] if steps[0] == STATE and len(steps) > 1 else steps
 
 

@@ -10,13 +10,11 @@ import msgspec
 
 from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, EventKind, Rule
-from kiebitz.dissectors.protocol_file.composed import expressions_in
-from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO
+from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, Pattern, expressions_in
 from kiebitz.dissectors.protocol_file.reading.document import Document, PythonEventTable, PythonRuleTable
 from kiebitz.dissectors.protocol_file.reading.scope import (
     KEPT,
     Names,
-    Pattern,
     check_expression,
     check_path,
     check_put_path,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.filters.errors import FilterError
-from kiebitz.dissectors.filters.parser import parse_expression
-from kiebitz.dissectors.filters.syntax import WORDS, Lookup
+from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.protocol_file.expressions import (
     ASKED,
     STATE,
+    Pattern,
     compile_expression,
-    compile_path,
+    path_of,
+    pattern_of,
 )
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
@@ -39,9 +39,6 @@ MAX_SENTENCE = 2_000
 """Maximum length of a sentence in characters."""
 
 _SINGLE = TextType | NumberType | BooleanType | ChoiceType | IdentifierType | BinaryType
-
-Pattern = tuple[str | None, ...]
-"""A path of the state; None is any name."""
 
 KEPT: tuple[Pattern, ...] = (("players", None), ("private", None))
 """Paths that the table maintains by itself."""
@@ -129,21 +126,8 @@ def _names_in(text: str) -> Iterator[tuple[Pattern, int, int]]:
     if text.isidentifier() and text not in WORDS:
         yield (text,), 0, len(text)
         return
-    # It also checks what is not a matter of syntax, such as regular expressions.
-    compile_expression(text)
-    yield from _lookups(parse_expression(text))
-
-
-def _lookups(term: Any) -> Iterator[tuple[Pattern, int, int]]:
-    if isinstance(term, Lookup):
-        steps = tuple(str(step) if isinstance(step, str | int) else None for step in term.steps)
-        yield steps, term.position, term.length
-    parts = (
-        (getattr(term, key) for key in term.__struct_fields__) if isinstance(term, msgspec.Struct) else term
-    )
-    for part in parts:
-        if isinstance(part, msgspec.Struct | tuple):
-            yield from _lookups(part)
+    for name in compile_expression(text).lookups:
+        yield pattern_of(name), name.position, name.length
 
 
 def check_expression(source: Source, path: Path, text: str, names: Names, offset: int = 0) -> None:
@@ -186,10 +170,9 @@ def check_sentence(source: Source, path: Path, text: str, names: Names) -> None:
 def state_path(text: str) -> Pattern | None:
     """Return a path of the state, with None for each step that is computed; None if it is not a path."""
     try:
-        steps = compile_path(text)
+        return pattern_of(path_of(text))
     except FilterError:
         return None
-    return tuple(None if callable(step) else str(step) for step in steps)
 
 
 def _keyword_in(text: str) -> str | None:
