@@ -8,6 +8,7 @@ token is made up by the server, and a client's answer contains it.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ _EARLY = 6
 
 _MAX_PATHS = 60
 _MAX_VALUES = 20_000
+_MAX_TOKENS = 500_000
 _NAME_HINT = re.compile(r"name|user|nick|player|spieler|login|who", re.IGNORECASE)
 _OTHER_NAME = re.compile(r"room|game|lobby|table|match|group|spiel(?!er)|raum|board|map", re.IGNORECASE)
 """Beginnings of keys of names that are no player's."""
@@ -45,7 +47,6 @@ _PLAYER_KEY = re.compile(
     r"|who|turn|ziel|next|current|.*(player|client|user)_?(id|number|nr)?|id)",
     re.IGNORECASE,
 )
-_PLAYER_NAME = re.compile(r"((player|client|user|nick)[ _-]?)?name|nick|player|user|spieler", re.IGNORECASE)
 
 _PERSON_KEY = re.compile(
     r"(player|client|user|seat|spieler|mitspieler|owner|eigent[uü]e?mer|sender|receiver|absender|winner|sieger|who)"
@@ -54,7 +55,6 @@ _PERSON_KEY = re.compile(
 )
 """Keys of a player's number even if there is only one value."""
 
-_PLAYER_ID = re.compile(r"(player|client|user)[ _-]?(id|number|nr)", re.IGNORECASE)
 _GAME_KEY = re.compile(
     r"(game|lobby|room|table|match|group|session|round|trade|offer|handel)[ _-]?(id|number|nr|no|token)",
     re.IGNORECASE,
@@ -98,35 +98,32 @@ class Identifiers(msgspec.Struct):
     numbers: dict[int, Scalar]
     room: str = ""
 
-    def type_at(self, direction: Direction, name: str, path: tuple[str, ...]) -> str | None:
-        """Return the type of the identifier at a path; in XML, a list may have one item only."""
-        found = self.types.get((direction, name, path))
-        if found is None and len(path) > 1:
-            plain = tuple(step.removesuffix("[]") for step in path)
-            found = self.types.get((direction, name, plain))
-            if found is None:
-                lists = (*(f"{step}[]" for step in plain[:-1]), plain[-1])
-                found = self.types.get((direction, name, lists))
-        return found
-
 
 class _Values:
-    """The values at one place."""
+    """The values at one place: all, those of each conversation in order, and where they began to be sent."""
 
     def __init__(self) -> None:
         self.counts: Counter[Scalar] = Counter()
-        self.first: dict[Scalar, int] = {}
-        self.by_conversation: dict[int, dict[Scalar, int]] = defaultdict(dict)
+        self.by_conversation: dict[int, dict[Scalar, None]] = defaultdict(dict)
         self.ranks: dict[int, int] = {}
 
     def add(self, value: Scalar, message: Message, rank: int) -> None:
         if len(self.counts) < _MAX_VALUES or value in self.counts:
             self.counts[value] += 1
-            self.first.setdefault(value, message.order)
         own = self.by_conversation[message.conversation]
         if len(own) < 50:
-            own.setdefault(value, message.order)
+            own.setdefault(value)
         self.ranks.setdefault(message.conversation, rank)
+
+    @property
+    def early(self) -> float:
+        """Share of the conversations that begin with it."""
+        return sum(rank <= _EARLY for rank in self.ranks.values()) / len(self.ranks)
+
+    @property
+    def number(self) -> str:
+        """The type after that of an identifier: whole numbers, or texts if it is empty."""
+        return " integer" if all(isinstance(value, int) for value in self.counts) else ""
 
     @property
     def first_values(self) -> dict[int, Scalar]:
@@ -143,11 +140,6 @@ class _Values:
         """True if conversations have hardly more than one value each."""
         sizes = [len(values) for values in self.by_conversation.values()]
         return sum(sizes) <= 1.5 * len(sizes)
-
-    @property
-    def is_variable(self) -> bool:
-        """True if conversations have many values each."""
-        return sum(map(len, self.by_conversation.values())) > 5 * len(self.by_conversation)
 
 
 def find_identifiers(messages: Sequence[Message], tables: Sequence[str]) -> Identifiers:
@@ -168,18 +160,14 @@ def find_identifiers(messages: Sequence[Message], tables: Sequence[str]) -> Iden
     found = Identifiers(set(), {}, set(), [], [], [], {}, {})
     _find_tokens(messages, places, found)
     _find_players(places, heard, found)
-    if not found.players:
-        found.players = _names_in_records(messages)
     _find_named(messages, tables, places, found)
-    if not found.numbers:
-        _find_given(places, tables, found)
+    _find_given(places, tables, found)
     # What is a player's number by the name of its field is so in messages with few values, too.
     _spread_numbers(places, found)
     _spread_numbers(places, found)
     for place, values in places.items():
         if _GAME_KEY.fullmatch(_key(place)) and place not in found.types:
-            number = " integer" if all(isinstance(value, int) for value in values.counts) else ""
-            found.types[place] = f"id:game{number}"
+            found.types[place] = f"id:game{values.number}"
     found.room = _room(places)
     _find_rooms(places, found)
     return found
@@ -262,66 +250,39 @@ def _collect(messages: Iterable[Message]) -> dict[Place, _Values]:
 
 
 def _find_tokens(messages: Iterable[Message], places: Mapping[Place, _Values], found: Identifiers) -> None:
-    """Find what a server makes up and a client repeats."""
-    _find_echoed_tokens(_echoes(messages), places, found)
-    _find_random_tokens(places, found)
-
-
-def _echoes(messages: Iterable[Message]) -> Mapping[Place, Counter[Place]]:
-    """Return the places of clients' values that the server has sent before, with the places of these."""
-    said: dict[tuple[int, Scalar], tuple[str, ...]] = {}
-    origin: dict[tuple[int, Scalar], str] = {}
+    """Find what a server makes up and a client repeats, and values that look random."""
+    sent: dict[tuple[int, Scalar], Place] = {}
     echoes: dict[Place, Counter[Place]] = defaultdict(Counter)
     for message in messages:
         for path, value in leaves(message.values):
             if not _is_rare(value):
                 continue
-            key = message.conversation, value
-            if message.direction == "s2c":
-                if key not in said and len(said) < 500_000:
-                    said[key] = path
-                    origin[key] = message.name
-            elif key in said:
-                echoes["c2s", message.name, path]["s2c", origin[key], said[key]] += 1
-    return echoes
-
-
-def _find_echoed_tokens(
-    echoes: Mapping[Place, Counter[Place]], places: Mapping[Place, _Values], found: Identifiers
-) -> None:
+            key, place = (message.conversation, value), (message.direction, message.name, path)
+            if message.direction == "s2c" and len(sent) < _MAX_TOKENS:
+                sent.setdefault(key, place)
+            elif message.direction == "c2s" and key in sent:
+                echoes[place][sent[key]] += 1
+    tokens = {
+        place
+        for place, values in places.items()
+        if sum(isinstance(value, str) and _RANDOM.fullmatch(value) is not None for value in values.counts)
+        >= 0.8 * len(values.counts)
+        > 0
+    }
     for place, sources in echoes.items():
-        values = places.get(place)
-        total = values.counts.total() if values is not None else 0
-        if values is None or total < 3 or len(values.counts) < 0.5 * total or sources.total() < 0.8 * total:
-            continue
-        for source, number in sources.items():
-            of_source = places.get(source)
-            if of_source is None or number < 0.2 * sources.total():
-                continue
-            if len(of_source.counts) < 0.5 * of_source.counts.total():
-                continue
-            _mark_token(place, values, found)
-            _mark_token(source, of_source, found)
-
-
-def _find_random_tokens(places: Mapping[Place, _Values], found: Identifiers) -> None:
-    """Find values that look random."""
-    for place, values in places.items():
-        texts = [value for value in values.counts if isinstance(value, str)]
-        if len(texts) >= 2 and len(texts) == len(values.counts) and all(map(_RANDOM.fullmatch, texts)):
-            _mark_token(place, values, found)
-        elif place not in found.types and values.counts:
-            # A token that is repeated in another place.
-            tokens = sum(_RANDOM.fullmatch(text) is not None for text in texts)
-            if texts and tokens >= 0.8 * len(values.counts):
-                _mark_token(place, values, found)
-
-
-def _mark_token(place: Place, values: _Values, found: Identifiers) -> None:
-    number = " integer" if all(isinstance(value, int) for value in values.counts) else ""
-    found.types[place] = f"id:token{number}"
-    if len(values.counts) >= 0.5 * len(values.by_conversation):
+        usual = [each for each, number in sources.items() if number >= 0.2 * sources.total()]
+        known = {each for each in usual if _differ(places, each)}
+        total = places[place].counts.total() if _differ(places, place) else math.inf
+        if known and sources.total() >= 0.8 * total >= 2:
+            tokens |= known | {place}
+    for place in sorted(tokens):
+        found.types[place] = f"id:token{places[place].number}"
         found.generated.add(place)
+
+
+def _differ(places: Mapping[Place, _Values], place: Place) -> bool:
+    """Return True if the values at a place hardly recur."""
+    return place in places and 2 * len(places[place].counts) >= places[place].counts.total()
 
 
 def _is_rare(value: Scalar) -> bool:
@@ -334,68 +295,39 @@ def _is_rare(value: Scalar) -> bool:
 
 
 def _find_players(places: Mapping[Place, _Values], heard: set[Scalar], found: Identifiers) -> None:
-    scored: list[tuple[float, Place]] = []
-    for place, values in places.items():
-        if place[0] != "c2s" or place in found.types:
-            continue
-        score = _login_score(place, values, heard)
-        if score > 0:
-            scored.append((score, place))
-    if not scored:
+    scores = {
+        place: score
+        for place, values in places.items()
+        if place[0] == "c2s" and place not in found.types and (score := _login_score(place, values, heard))
+    }
+    if not scores:
         return
-    scored.sort(key=lambda item: (-item[0], item[1]))
-    best, best_place = scored[0]
-    names = {value for value in places[best_place].last_values.values() if isinstance(value, str)}
-    for score, place in scored:
-        own = {value for value in places[place].last_values.values() if isinstance(value, str)}
-        is_alike = _key(place) == _key(best_place) and not _key(place).isdigit()
-        if (score >= 0.3 * best and (is_alike or len(own & names) >= 0.5 * len(own))) or place == best_place:
+    best = min(scores, key=lambda place: (-scores[place], place))
+    texts = {place: {*places[place].last_values.values()} for place in scores}
+    for place in sorted(scores, key=lambda place: (-scores[place], place)):
+        is_alike = _key(place) == _key(best) and not _key(place).isdigit()
+        is_alike |= 2 * len(texts[place] & texts[best]) >= len(texts[place])
+        if place == best or (is_alike and scores[place] >= 0.3 * scores[best]):
             found.login.append(place)
-            for conversation, said in places[place].by_conversation.items():
-                named = [value for value in said if isinstance(value, str)]
-                found.players.update(named)
-                if named:
+            for conversation, sent in places[place].by_conversation.items():
+                if named := [value for value in sent if value and isinstance(value, str)]:
+                    found.players.update(named)
                     found.owners.setdefault(conversation, named[-1])
-    found.players = {name for name in sorted(found.players)[:MAX_PLAYERS] if name}
-
-
-def _names_in_records(messages: Iterable[Message]) -> set[str]:
-    """Return the names that a server sends beside numbers, if no client sends a name."""
-    names: dict[str, set[Scalar]] = defaultdict(set)
-    for message in messages:
-        if message.direction == "s2c":
-            for _, scalars in _records(message.values):
-                found = [value for key, value in scalars if _PLAYER_NAME.fullmatch(key)]
-                numbers = [
-                    value for key, value in scalars if _PLAYER_KEY.fullmatch(key) and _is_number(value)
-                ]
-                if len(found) == 1 and isinstance(found[0], str) and numbers:
-                    names[found[0]].add(numbers[0])
-    is_usual = len(names) > 1 and all(len(numbers) == 1 for numbers in names.values())
-    return {*sorted(name for name in names if name)[:MAX_PLAYERS]} if is_usual else set()
+    found.players = {*sorted(found.players)[:MAX_PLAYERS]}
 
 
 def _login_score(place: Place, values: _Values, heard: set[Scalar]) -> float:
     """Return how likely a client's value is its player's name; 0 if it is not."""
     # The last one is accepted.
-    first = values.last_values
-    texts = {value for value in first.values() if isinstance(value, str) and _is_name(value)}
-    if _OTHER_NAME.match(_key(place)):
-        return 0.0
+    last = [*values.last_values.values()]
+    texts = {value for value in last if isinstance(value, str) and _is_name(value)}
     hint = bool(_NAME_HINT.search(_key(place))) + 0.5 * bool(_LOGIN_HINT.search(place[1]))
-    # A player may connect several times.
-    if len(texts) < (0.4 if hint else 0.6) * len(first) or not texts or len(place[2]) > 3:
+    # A player may connect several times, and a refused name is followed by others.
+    is_usual = len(texts) >= (0.4 if hint else 0.6) * len(last) and (hint or len(last) > 2)
+    if not is_usual or _OTHER_NAME.match(_key(place)) or not (values.is_stable or hint >= 1):
         return 0.0
-    early = sum(rank <= _EARLY for rank in values.ranks.values()) / len(first)
-    known = sum(text in heard for text in texts) / len(texts)
-    if early < 0.5 or known < (0.25 if hint >= 1 else 0.4):
-        return 0.0
-    # A refused name is followed by others.
-    if not values.is_stable and (hint < 1 or values.is_variable):
-        return 0.0
-    if len(first) < 3 and not hint:
-        return 0.0
-    return float(len(first) ** 0.5 * known * early * (1 + hint))
+    known = sum(text in heard for text in texts) / max(1, len(texts))
+    return float(len(last) ** 0.5 * known * values.early * (1 + hint)) if known >= 0.25 else 0.0
 
 
 def _is_name(value: str) -> bool:
@@ -405,88 +337,57 @@ def _is_name(value: str) -> bool:
 # Numbers of players.
 
 
-_Together = Mapping[tuple[Place, Place], Mapping[tuple[str, Scalar], Counter[str]]]
-"""Pairs of places, of a number and of a name: server and number to the names beside it."""
-
-
 def _find_named(
-    messages: Iterable[Message],
-    tables: Sequence[str],
-    places: Mapping[Place, _Values],
-    found: Identifiers,
+    messages: Iterable[Message], tables: Sequence[str], places: Mapping[Place, _Values], found: Identifiers
 ) -> None:
     """Find numbers that occur together with players' names, always the same with the same."""
-    best: tuple[int, Place, dict[tuple[str, Scalar], str]] | None = None
-    together = _numbers_beside_names(messages, tables, found.players) if found.players else {}
-    # Copies of a message tell nothing more.
-    originals = {(tables[each.conversation], each.same or each.data): each for each in messages}
-    once = _numbers_beside_names(originals.values(), tables, found.players) if found.players else {}
-    different = {pair: sum(map(Counter.total, once[pair].values())) for pair in together}
-    for (place, name_place), names_of in sorted(together.items()):
+    best: tuple[int, int, Place] = 0, 0, ("s2c", "", ())
+    number_of: dict[tuple[str, str], Scalar] = {}
+    for (place, name_place), names_of in sorted(
+        _numbers_beside_names(messages, tables, found.players).items()
+    ):
         usual = {number: counts.most_common(1)[0][0] for number, counts in names_of.items()}
-        total = sum(counts.total() for counts in names_of.values())
+        total = sum(map(Counter.total, names_of.values()))
         fitting = sum(counts[usual[number]] for number, counts in names_of.items())
-        is_bijective = len({(table, name) for (table, _), name in usual.items()}) == len(usual)
-        if len(usual) < 2 or fitting < 0.9 * total or not is_bijective:
+        numbers = {(table, name): number for (table, number), name in usual.items()}
+        if len(usual) < 2 or fitting < 0.9 * total or len(numbers) < len(usual):
             continue
-        is_likely = _is_likely_id(place, name_place, len(usual))
-        if different[place, name_place] < len(usual) * (1 if is_likely else 2):
+        key, name_key = _key(place), _key(name_place)
+        is_likely = _PLAYER_KEY.fullmatch(key) is not None
+        if key.isdigit() and name_key.isdigit():
+            is_likely = abs(int(key) - int(name_key)) == 1 and len(usual) > 2
+        if total < len(usual) * (1 if is_likely else 2):
             continue
-        if best is None or (len(usual), total) > (len(best[2]), best[0]):
-            best = total, place, usual
+        if best < (len(usual), total, place):
+            best, number_of = (len(usual), total, place), numbers
         found.types.setdefault(place, "id")
         found.named.append(place)
-    if best is None:
-        return
-    number_of = {(table, name): number for (table, number), name in best[2].items()}
-    found.numbers = {
-        conversation: number_of[tables[conversation], owner]
-        for conversation, owner in found.owners.items()
-        if (tables[conversation], owner) in number_of
-    }
-    _find_own_numbers(places, found)
-
-
-def _is_likely_id(place: Place, name_place: Place, number: int) -> bool:
-    """Return True if the place of a number suggests that it is a player's; `number` is that of players."""
-    if _key(place).isdigit() and _key(name_place).isdigit():
-        return abs(int(_key(place)) - int(_key(name_place))) == 1 and number > 2
-    return _PLAYER_KEY.fullmatch(_key(place)) is not None
+    owners = ((conversation, (tables[conversation], name)) for conversation, name in found.owners.items())
+    found.numbers = {conversation: number_of[owner] for conversation, owner in owners if owner in number_of}
 
 
 def _numbers_beside_names(
     messages: Iterable[Message], tables: Sequence[str], players: Collection[str]
-) -> _Together:
+) -> Mapping[tuple[Place, Place], Mapping[tuple[str, Scalar], Counter[str]]]:
+    """Return, for a place of a number and one of a name, the names by server and number."""
     together: dict[tuple[Place, Place], dict[tuple[str, Scalar], Counter[str]]] = defaultdict(
         lambda: defaultdict(Counter)
     )
-    for message in messages:
-        if message.direction != "s2c":
-            continue
+    # Copies of a message tell nothing more.
+    originals = {
+        (tables[each.conversation], each.same or each.data): each
+        for each in messages
+        if players and each.direction == "s2c"
+    }
+    for (table, _), message in originals.items():
         for path, scalars in _records(message.values):
             names = [(key, value) for key, value in scalars if isinstance(value, str) and value in players]
             for (key, name), (other, number) in itertools.product(names[:3], scalars):
-                if other == key or not _is_number(number):
-                    continue
                 kind = message.direction, message.name
                 pair = (*kind, (*path, other)), (*kind, (*path, key))
-                if len(together) < 1000 or pair in together:
-                    together[pair][tables[message.conversation], number][name] += 1
+                if other != key and _is_number(number) and (len(together) < 1000 or pair in together):
+                    together[pair][table, number][name] += 1
     return together
-
-
-def _find_own_numbers(places: Mapping[Place, _Values], found: Identifiers) -> None:
-    """Find messages in which the server gives a connection the number of its player."""
-    mine = found.numbers
-    for place, values in places.items():
-        if place[0] != "s2c" or len(place[2]) > 2 or not values.is_stable:
-            continue
-        first = values.first_values
-        right = sum(mine.get(conversation) == value for conversation, value in first.items())
-        several = len({*first.values()}) >= 2 and len(first) >= 0.5 * len(mine)
-        if several and right >= 0.8 * len(first) and values.counts.total() <= 2 * len(first):
-            found.types[place] = "id"
-            found.given.append(place)
 
 
 def _records(
@@ -514,26 +415,27 @@ def _is_number(value: Scalar) -> bool:
 
 
 def _find_given(places: Mapping[Place, _Values], tables: Sequence[str], found: Identifiers) -> None:
-    """Find the number that the server gives each connection, by the names of fields and messages."""
+    """Find where the server gives a connection the number of its player, by known numbers or by names."""
+    mine = found.numbers
     scored: list[tuple[float, Place]] = []
     for place, values in places.items():
-        if place[0] != "s2c" or place in found.types or "[]" in "".join(place[2]):
-            continue
         first = values.first_values
-        numbers = {
-            (tables[conversation], value) for conversation, value in first.items() if _is_number(value)
-        }
-        if len(first) < 2 or len(numbers) < max(2, 0.8 * len(first)) or not values.is_stable:
+        is_once = values.is_stable and values.counts.total() <= 2 * len(first) and len({*first.values()}) > 1
+        if place[0] != "s2c" or not is_once or "[]" in "".join(place[2]):
             continue
-        early = sum(rank <= _EARLY for rank in values.ranks.values()) / len(first)
+        if mine:
+            right = sum(mine.get(conversation) == value for conversation, value in first.items())
+            if len(first) >= 0.5 * len(mine) and right >= 0.8 * len(first):
+                found.types[place] = "id"
+                found.given.append(place)
+            continue
+        numbers = {(tables[each], value) for each, value in first.items() if _is_number(value)}
         is_given = _GIVEN_HINT.search(_key(place)) or _PERSON_KEY.fullmatch(_key(place))
-        hint = bool(is_given) + bool(_GIVEN_HINT.search(place[1]))
-        if early < 0.5 or not hint or values.counts.total() > 2 * len(first):
-            continue
-        scored.append((len(first) * early * hint, place))
+        score = values.early * (bool(is_given) + bool(_GIVEN_HINT.search(place[1])))
+        if len(numbers) >= 0.8 * len(first) and score >= 0.5 and place not in found.types:
+            scored.append((len(first) * score, place))
     if scored:
-        scored.sort(key=lambda item: (-item[0], item[1]))
-        given = scored[0][1]
+        given = min(scored, key=lambda item: (-item[0], item[1]))[1]
         found.given.append(given)
         found.numbers = places[given].first_values
         found.types[given] = "id"
@@ -544,22 +446,18 @@ def _spread_numbers(places: Mapping[Place, _Values], found: Identifiers) -> None
     numbers = {*found.numbers.values()}
     keys = {_key(place) for place, kind in found.types.items() if kind == "id"}
     for place, values in places.items():
-        if place in found.types or not values.counts or not numbers:
+        others = values.counts.keys() - numbers
+        known = values.counts.total() - sum(values.counts[value] for value in others)
+        is_usual = len(others) <= 2 or not any(map(_is_positive, others))
+        if place in found.types or not known or known < 0.6 * values.counts.total() or not is_usual:
             continue
-        known = sum(number for value, number in values.counts.items() if value in numbers)
-        others = {value for value in values.counts if value not in numbers}
-        if known < 0.6 * values.counts.total() or any(
-            _is_positive(value) for value in others if len(others) > 2
-        ):
-            continue
-        if not _key(place).isdigit():
-            same = _key(place) in keys
-            same = same or _PLAYER_ID.fullmatch(_key(place)) is not None
-            is_player = same or _PLAYER_KEY.fullmatch(_key(place)) is not None
-            is_person = _PERSON_KEY.fullmatch(_key(place)) is not None
-            if (is_player and (same or len(values.counts) >= 2)) or is_person:
-                found.types[place] = "id"
-        elif len(numbers) >= 3 and not others and len(values.counts) >= 3:
+        key = _key(place)
+        if key.isdigit():
+            is_player = min(len(numbers), len(values.counts)) >= 3 and not others
+        else:
+            is_player = key in keys or _PERSON_KEY.fullmatch(key) is not None
+            is_player |= len(values.counts) > 1 and _PLAYER_KEY.fullmatch(key) is not None
+        if is_player:
             found.types[place] = "id"
 
 

@@ -36,9 +36,6 @@ _ANSWER_NS = 5_000_000_000
 _NEAR = 4
 """Number of messages of the other side among which an answer is looked for."""
 
-_CERTAIN = 8
-"""Number of pairs from which two messages that always go together are a pair."""
-
 _LEAST_REACTIONS = 3
 """Number of pairs below which two messages without a likeness are no pair."""
 
@@ -60,12 +57,11 @@ _HEARTBEAT = re.compile(
 
 
 class Broadcast(msgspec.Struct):
-    """Evidence for a broadcast: number of messages, of copies among them, and of different messages."""
+    """Evidence for a broadcast: numbers of messages and of copies, and share of the clients with a copy."""
 
     messages: int
     copies: int
     coverage: float
-    groups: int
 
 
 # Broadcasts.
@@ -75,8 +71,7 @@ class _Copies(msgspec.Struct):
     """Equal messages of a server on several conversations, within `_WINDOW_NS`.
 
     `independent` are those right behind a client's message which is later than the copy before, and those
-    before which the client of that copy has sent a message and received another. They are repeated if others
-    got the same before.
+    before which the client of that copy has sent a message and received another.
     """
 
     start: int
@@ -85,7 +80,6 @@ class _Copies(msgspec.Struct):
     trips: int = 0
     """Number of the messages to the client of the latest one which followed its own."""
     independent: int = 0
-    is_repeated: bool = False
 
 
 def find_broadcasts(
@@ -142,8 +136,7 @@ class _BroadcastSearch:
         copies = self._current.get(key)
         is_second = copies is not None and message.conversation in copies.conversations
         if copies is None or is_second or message.ts_ns - copies.start > _WINDOW_NS:
-            is_repeated = copies is not None and not is_second
-            copies = self._current[key] = _Copies(message.ts_ns, message, set(), is_repeated=is_repeated)
+            copies = self._current[key] = _Copies(message.ts_ns, message, set())
             self._found[message.name].append(copies)
         elif (former is not None and follows_client and former.order > copies.latest.order) or (
             message.ts_ns - copies.latest.ts_ns > _REPLY_NS
@@ -159,11 +152,9 @@ class _BroadcastSearch:
         groups = self._found[name]
         several = [group for group in groups if len(group.conversations) > 1]
         copies = sum(len(group.conversations) for group in several)
-        # What is sent when there is no other client, or is repeated for a new one, tells nothing.
+        # What is sent when there is no other client tells nothing.
         total = self._totals[name] - sum(
-            group.is_repeated or self._count_open(group, 0) < 2
-            for group in groups
-            if len(group.conversations) == 1
+            self._count_open(group, 0) < 2 for group in groups if len(group.conversations) == 1
         )
         others = sum(len(group.conversations) - 1 for group in several)
         independent = sum(group.independent for group in several)
@@ -178,7 +169,7 @@ class _BroadcastSearch:
             len(group.conversations) / max(1, self._count_open(group, _WINDOW_NS)) for group in several[:1000]
         ]
         mean = sum(shares) / len(shares)
-        return Broadcast(total, copies, mean, len(groups)) if mean >= 0.5 else None
+        return Broadcast(total, copies, mean) if mean >= 0.5 else None
 
     def _count_open(self, copies: _Copies, window_ns: int) -> int:
         """Return the number of the server's conversations that are open then, or begin soon."""
@@ -330,18 +321,10 @@ class _AnswerSearch:
         return asked[0] == "c2s" and is_enough and repeats >= (0.6 if is_same else 0.9) * self.counts[asked]
 
     def _is_expected(self, asked: Kind, answer: Kind) -> bool:
-        """Return True if an answer repeats its request, always follows it, or has only values."""
+        """Return True if an answer repeats its request, or always follows it and has only values."""
         if answer[1] == NAMELESS:
             return self.pairs[asked, answer].first >= max(2, 0.8 * self.counts[asked])
-        return self._is_repetition(asked, answer) or self._is_certain(asked, answer)
-
-    def _is_certain(self, asked: Kind, answer: Kind) -> bool:
-        """Return True if a client's message and a server's next message nearly always go together."""
-        copies = self._broadcasts.get(answer[1])
-        number = self.counts[answer] if copies is None else copies.groups
-        first = self.pairs[asked, answer].first
-        is_enough = asked[0] == "c2s" and first >= _CERTAIN
-        return is_enough and first >= 0.95 * self.counts[asked] and first >= 0.8 * number
+        return self._is_repetition(asked, answer)
 
     def _is_direct(self, asked: Kind, answer: Kind) -> bool:
         return asked[0] == "c2s" and answer[1] not in self._broadcasts and self._is_followed(asked, answer)
@@ -406,7 +389,7 @@ def _chosen(
             found[answer] = [(asked[1], pairs[asked, answer].followed) for _, asked in candidates]
             continue
         chosen = [asked for score, asked in candidates if score >= 0.75 * best]
-        if len(chosen) > _MAX_ANSWERED or (best < 1.6 and len(fitting[answer]) > _MAX_ANSWERED):
+        if len(chosen) > _MAX_ANSWERED:
             # A general confirmation, or an error.
             continue
         found[answer] = [(asked[1], pairs[asked, answer].followed) for asked in chosen]
@@ -536,36 +519,27 @@ def find_heartbeat_answers(messages: Sequence[Message], heartbeats: set[Kind]) -
     counts: Counter[Kind] = Counter()
     pairs: Counter[tuple[Kind, Kind]] = Counter()
     for own in by_conversation(messages).values():
+        kinds = [(message.direction, message.name) for message in own]
         answered: dict[Kind, set[Kind]] = {}
-        for message in own:
-            kind = message.direction, message.name
-            if kind not in heartbeats:
-                continue
+        for kind in filter(heartbeats.__contains__, kinds):
             counts[kind] += 1
-            for other, kinds in answered.items():
-                if other[0] != kind[0] and kind not in kinds:
+            for other, answers in answered.items():
+                if other[0] != kind[0] and kind not in answers:
                     pairs[other, kind] += 1
-                    kinds.add(kind)
+                    answers.add(kind)
             answered[kind] = set()
-    first: dict[Kind, int] = {}
-    for message in messages:
-        first.setdefault((message.direction, message.name), message.order)
-    scored = sorted(
-        (
-            -(1 + name_likeness(asked[1], answer[1]) + 0.5 * (asked[1] != answer[1]))
-            * number
-            / counts[answer],
-            first[asked],
-            asked,
-            answer,
+
+    def score(pair: tuple[Kind, Kind]) -> float:
+        (_, asked), answer = pair
+        return (
+            (1 + name_likeness(asked, answer[1]) + 0.5 * (asked != answer[1])) * pairs[pair] / counts[answer]
         )
-        for (asked, answer), number in pairs.items()
-        if number >= 0.5 * counts[answer]
-    )
+
     # Each is either a question or an answer.
     found: dict[Kind, str] = {}
     questions: set[Kind] = set()
-    for _, _, asked, answer in scored:
+    usual = [pair for pair in pairs if pairs[pair] >= 0.5 * counts[pair[1]]]
+    for asked, answer in sorted(usual, key=lambda pair: (-score(pair), pair)):
         if asked not in found and answer not in found and answer not in questions:
             found[answer] = asked[1]
             questions.add(asked)

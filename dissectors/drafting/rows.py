@@ -85,7 +85,7 @@ def _keyed_row(kind: Kind, messages: list[Message], types: TypeInference, identi
             types.type_of(
                 key,
                 found[:_MAX_VALUES],
-                lambda path: identifiers.type_at(direction, name, path),
+                lambda path: identifiers.types.get((direction, name, path)),
             )
             if found
             else "any"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from operator import ne
 
 import msgspec
 
@@ -38,43 +38,32 @@ def find_turn(messages: Sequence[Message], heartbeats: set[Kind], identifiers: I
     actors: dict[str | int, int] = {}
     for conversation, owner in (*identifiers.owners.items(), *identifiers.numbers.items()):
         actors.setdefault(owner, conversation)
-    following = _next_senders(messages, heartbeats)
-    hits: Counter[tuple[str, tuple[str, ...] | None]] = Counter()
-    totals: Counter[tuple[str, tuple[str, ...] | None]] = Counter()
-    values: dict[tuple[str, tuple[str, ...] | None], list[int]] = defaultdict(list)
-    for message in messages:
-        sender = following.get(message.order)
-        if message.direction != "s2c" or sender is None:
-            continue
-        for path, actor in _named(message, actors):
-            key = message.name, path
-            totals[key] += 1
-            hits[key] += actor == sender
-            values[key].append(actor)
-    best: tuple[float, Turn] | None = None
-    runs = _count_runs(messages, heartbeats)
-    for key, total in totals.items():
-        changes = sum(a != b for a, b in zip(values[key], values[key][1:], strict=False))
-        hinted = bool(_TURN.search(key[0]))
-        if total < 4 or len({*values[key]}) < 2 or hits[key] < (0.7 if hinted else 0.9) * total:
-            continue
+    acting = [message for message in messages if (message.direction, message.name) not in heartbeats]
+    senders = [message.conversation for message in acting if message.direction == "c2s"]
+    seen: dict[tuple[str, tuple[str, ...] | None], list[tuple[int, int]]] = defaultdict(list)
+    """The player and who acted next, by the message and the place of the player in it."""
+    number = 0
+    for message in acting:
+        number += message.direction == "c2s"
+        if message.direction == "s2c" and number < len(senders):
+            for path, actor in _named(message, actors):
+                seen[message.name, path].append((actor, senders[number]))
+    found: list[tuple[float, Turn]] = []
+    for (name, path), pairs in seen.items():
+        named = [actor for actor, _ in pairs]
+        hits, is_hinted = sum(actor == sender for actor, sender in pairs), bool(_TURN.search(name))
         # A message about turns changes the player nearly as often as another player acts.
-        if changes < (0.2 if hinted else 0.5) * runs:
-            continue
-        score = hits[key] / total + 0.5 * hinted
-        if best is None or score > best[0]:
-            best = score, Turn(key[0], key[1], hits[key], total)
-    return None if best is None else best[1]
+        is_usual = len(pairs) >= 4 and _changes(named) >= max(
+            1, (0.2 if is_hinted else 0.5) * _changes(senders)
+        )
+        if is_usual and hits >= (0.7 if is_hinted else 0.9) * len(pairs):
+            found.append((hits / len(pairs) + 0.5 * is_hinted, Turn(name, path, hits, len(pairs))))
+    return max(found, key=lambda each: each[0])[1] if found else None
 
 
-def _count_runs(messages: Sequence[Message], heartbeats: set[Kind]) -> int:
-    """Return how often another client than before sends a message."""
-    senders = [
-        message.conversation
-        for message in messages
-        if message.direction == "c2s" and (message.direction, message.name) not in heartbeats
-    ]
-    return sum(a != b for a, b in pairwise(senders))
+def _changes(players: Sequence[int]) -> int:
+    """Return how often another player follows."""
+    return sum(map(ne, players, players[1:]))
 
 
 def _named(message: Message, actors: Mapping[str | int, int]) -> Iterator[tuple[tuple[str, ...] | None, int]]:
@@ -83,19 +72,3 @@ def _named(message: Message, actors: Mapping[str | int, int]) -> Iterator[tuple[
             yield path, actors[value]
     if _TURN.search(message.name):
         yield None, message.conversation
-
-
-def _next_senders(messages: Sequence[Message], heartbeats: set[Kind]) -> dict[int, int]:
-    """Return the conversation of the next client's message by the number of a server's message."""
-    found: dict[int, int] = {}
-    pending: list[Message] = []
-    for message in messages:
-        if (message.direction, message.name) in heartbeats:
-            continue
-        if message.direction == "s2c":
-            pending.append(message)
-            continue
-        for earlier in pending:
-            found[earlier.order] = message.conversation
-        pending.clear()
-    return found
