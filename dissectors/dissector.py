@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.codec import Codec
-from kiebitz.dissectors.grammar.encapsulation import Encapsulation
 from kiebitz.dissectors.grammar.framing import Framer
 from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar
 from kiebitz.dissectors.identity import Identity
@@ -26,6 +25,7 @@ from kiebitz.dissectors.presentation import Presentation
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.conformance.conformance import Conformance
+    from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 
 
 class ServerAddress(NamedTuple):
@@ -85,7 +85,7 @@ class Dissector:
         together: bool = False,
         presentation: Presentation | None = None,
         identity: Identity | None = None,
-        encapsulation: Encapsulation | None = None,
+        encapsulation: WebSocketEncapsulation | None = None,
         conformance: Callable[[], Conformance] | None = None,
         package: str = "",
     ) -> None:

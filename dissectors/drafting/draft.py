@@ -40,9 +40,9 @@ from kiebitz.dissectors.drafting.writer import Contents, text_of
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.model import DIRECTIONS, Direction
+from kiebitz.dissectors.protocol_file.header import TextHead
 from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.protocol_file.specification import Format, Framing
-from kiebitz.dissectors.protocol_file.text_head import TextHead
 
 _WANTED = 0.99
 """Least share of the messages, and of the bytes, that a draft must dissect."""

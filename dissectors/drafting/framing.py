@@ -22,14 +22,13 @@ from kiebitz.dissectors.drafting.headers import lengths
 from kiebitz.dissectors.drafting.keyed_formats import element_of, json_object
 from kiebitz.dissectors.drafting.traffic import MAX_MESSAGES, Message, Segment
 from kiebitz.dissectors.grammar.framing import Frame, Framer
+from kiebitz.dissectors.grammar.xml.diagnostics import XmlFormat
 from kiebitz.dissectors.grammar.xml.framer import XmlFramer, XmlFraming
-from kiebitz.dissectors.grammar.xml.notes import XmlFormat
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.protocol_file.codecs import framer_of
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.header import Header
+from kiebitz.dissectors.protocol_file.header import Header, TextHead
 from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
-from kiebitz.dissectors.protocol_file.text_head import TextHead
 from kiebitz.dissectors.websocket.codec import is_message
 from kiebitz.dissectors.websocket.frames import is_plain, plain_payload
 from kiebitz.dissectors.websocket.handshake import MAX_HEAD, read_head

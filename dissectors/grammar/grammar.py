@@ -326,6 +326,10 @@ class Grammar:
             key = (row.direction, row.name)
             self._by_name[key] = (*self._by_name.get(key, ()), row)
 
+    def part(self, rows: Iterable[MessageType]) -> Grammar:
+        """Return the grammar of a codec that reads messages of these rows for the codec of all."""
+        return Grammar(self.protocol, self.title, rows=rows, lenient=self.lenient)
+
     def rows_named(self, direction: Direction, name: str) -> tuple[MessageType, ...]:
         """Return the rows (dialects) of a message name in one direction; empty if there is none."""
         return self._by_name.get((direction, name), ())

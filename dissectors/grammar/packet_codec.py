@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.charset import windows_note
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import LINE_ENDS, PacketEnvelope
 from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch
@@ -51,7 +50,7 @@ from kiebitz.dissectors.grammar.packet_framer import (
 )
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_codec import ABSENT, ALL_TOKENS, TextCodec
-from kiebitz.dissectors.grammar.text_message import Sent, spans_of, undecoded
+from kiebitz.dissectors.grammar.text_message import Sent, spans_of, undecoded, windows_note
 from kiebitz.dissectors.grammar.tokens import Splitter
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Severity
 from kiebitz.dissectors.suggestions import with_suggestion

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.charset import windows_note
 from kiebitz.dissectors.grammar.dissection_tree import Pieces
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
@@ -46,6 +45,7 @@ from kiebitz.dissectors.grammar.text_message import (
     sent_in,
     spans_of,
     undecoded,
+    windows_note,
 )
 from kiebitz.dissectors.grammar.tokens import Splitter, Tokenizer
 from kiebitz.dissectors.model import DIRECTIONS, Direction

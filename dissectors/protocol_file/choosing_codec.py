@@ -5,7 +5,7 @@ Each direction may have its own format, some messages have no name, and where th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,14 +15,15 @@ from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar, MessageType
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.dissectors.protocol_file.file_codec import MakeCodec, part_of
 from kiebitz.dissectors.protocol_file.specification import Specification
 
 
 class ChoosingCodec(CarriedCodec):
     """A codec that chooses another one by the direction, and by the name: a row without one fits last."""
 
-    def __init__(self, specification: Specification, grammar: Grammar, make: MakeCodec) -> None:
+    def __init__(
+        self, specification: Specification, grammar: Grammar, make: Callable[[Specification, Grammar], Codec]
+    ) -> None:
         self._codecs: dict[tuple[Direction, bool], Codec] = {}
         """The codecs by direction, and by whether messages have a name."""
         for direction in DIRECTIONS:
@@ -38,7 +39,7 @@ class ChoosingCodec(CarriedCodec):
                 if not has_name:
                     of = msgspec.structs.replace(of, name="")
                 inner = msgspec.structs.replace(specification, format=of)
-                self._codecs[direction, has_name] = make(inner, part_of(grammar, rows))
+                self._codecs[direction, has_name] = make(inner, grammar.part(rows))
         self._first = next(iter(self._codecs.values()))
         self.wire_fallback = self._first.wire_fallback
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -15,9 +15,6 @@ from kiebitz.dissectors.grammar.grammar import NAMELESS, Grammar
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
 from kiebitz.dissectors.protocol_file.specification import Format, Framing, Specification
 
-if TYPE_CHECKING:
-    from kiebitz.dissectors.protocol_file.file_codec import MakeCodec
-
 _AROUND = ("length", "fields", "send", "websocket")
 """Framings in which a message is whole, as a datagram is."""
 
@@ -25,7 +22,7 @@ _AROUND = ("length", "fields", "send", "websocket")
 def codec_of(specification: Specification, grammar: Grammar, package: str = "") -> Codec:
     """Return the codec of a protocol file; the file of a `package` may name a class for it."""
     own = python_part(specification.codec, package) if specification.codec is not None else None
-    make: MakeCodec = partial(_codec, own=own)
+    make: Callable[[Specification, Grammar], Codec] = partial(_codec, own=own)
     framing = specification.framing
     if specification.formats or any(message.name == NAMELESS for message in specification.messages):
         from kiebitz.dissectors.protocol_file.choosing_codec import ChoosingCodec
@@ -54,7 +51,13 @@ def codec_of(specification: Specification, grammar: Grammar, package: str = "") 
 
 def _codec(specification: Specification, grammar: Grammar, own: Any = None) -> Codec:
     """Return the codec of a format, of the class `own` if there is one."""
-    match specification.format.kind:
+    of, framing = specification.format, specification.framing
+    more: dict[str, Any] = {
+        "clause": specification.clause,
+        "encoding": of.encoding,
+        "codes": specification.codes,
+    }
+    match of.kind:
         case "json":
             from kiebitz.dissectors.protocol_file.json_codec import json_codec
 
@@ -62,24 +65,36 @@ def _codec(specification: Specification, grammar: Grammar, own: Any = None) -> C
         case "xml":
             from kiebitz.dissectors.protocol_file.xml_codec import xml_codec
 
-            return xml_codec(specification, grammar, own)
-        case "pairs":
+            return xml_codec(specification, grammar, own, **more)
+        case "pairs" | "struct":
+            from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
+
+            envelope = FileEnvelope(framing, of)
+            if of.kind == "struct":
+                from kiebitz.dissectors.protocol_file.struct_codec import StructCodec
+
+                is_padded = framing.kind == "size"
+                return StructCodec(grammar, envelope, of, is_padded, is_nameless=not of.name, **more)
             from kiebitz.dissectors.protocol_file.pairs_codec import PairsCodec
 
-            return PairsCodec(specification, grammar)
-        case "struct":
-            from kiebitz.dissectors.protocol_file.struct_codec import StructCodec
-
-            return StructCodec(specification, grammar)
+            return PairsCodec(grammar, envelope, of, is_nameless=not of.name, **more)
     from kiebitz.dissectors.protocol_file.text_types import has_line_fields
 
     has_lines = has_line_fields(specification)
-    if (specification.format.kind, specification.framing.kind) == ("lines", "lines") and not has_lines:
-        return _packet_codec(specification, grammar, own)
-    return _text_codec(specification, grammar, own, has_lines)
+    if of.kind != "lines" or framing.kind != "lines" or has_lines:
+        return _text_codec(specification, grammar, own, has_lines, is_nameless=not of.name, **more)
+    from kiebitz.dissectors.grammar.packet_codec import PacketCodec
+
+    ends = {row.name: row.end for row in specification.messages if row.end is not None}
+    line_end = of.line_end or "\n"
+    make: Any = own or PacketCodec
+    codec: Codec = make(grammar, mark=of.mark, end=of.end, more_ends=ends, line_end=line_end, **more)
+    return codec
 
 
-def _text_codec(specification: Specification, grammar: Grammar, own: Any, has_lines: bool) -> Codec:
+def _text_codec(
+    specification: Specification, grammar: Grammar, own: Any, has_lines: bool, **more: Any
+) -> Codec:
     from kiebitz.dissectors.grammar.text_codec import TextCodec
     from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
     from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
@@ -92,41 +107,15 @@ def _text_codec(specification: Specification, grammar: Grammar, own: Any, has_li
         blanks = " \t\r\n" if framing.kind in ("block", "send") and not has_lines else " \t"
         tokenizer = Splitter(" ", of.quote, blanks)
     envelope = FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
-    codes: dict[tuple[Direction, str], int | str] = {**specification.codes}
     if of.mark:
-        sent = {(row.direction, row.name): row.name for row in grammar.rows} | codes
-        codes = {key: f"{of.mark}{code}" for key, code in sent.items()}
+        sent = {(row.direction, row.name): row.name for row in grammar.rows} | more["codes"]
+        more["codes"] = {key: f"{of.mark}{code}" for key, code in sent.items()}
     make: Any = own or TextCodec
     if has_lines and isinstance(tokenizer, Splitter):
         from kiebitz.dissectors.protocol_file.line_fields import HeadAndLines, LineFieldsCodec, LinesEnvelope
 
         make, tokenizer, envelope = LineFieldsCodec, HeadAndLines(tokenizer), LinesEnvelope(framing, of)
-    codec: Codec = make(
-        grammar,
-        tokenizer,
-        envelope,
-        clause=specification.clause,
-        encoding=of.encoding,
-        codes=codes,
-        is_nameless=not of.name,
-    )
-    return codec
-
-
-def _packet_codec(specification: Specification, grammar: Grammar, own: Any) -> Codec:
-    from kiebitz.dissectors.grammar.packet_codec import PacketCodec
-
-    of = specification.format
-    codec: Codec = (own or PacketCodec)(
-        grammar,
-        mark=of.mark,
-        end=of.end,
-        more_ends={row.name: row.end for row in specification.messages if row.end is not None},
-        line_end=of.line_end or "\n",
-        clause=specification.clause,
-        encoding=of.encoding,
-        codes=specification.codes,
-    )
+    codec: Codec = make(grammar, tokenizer, envelope, **more)
     return codec
 
 

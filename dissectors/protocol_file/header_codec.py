@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -23,11 +23,9 @@ from kiebitz.dissectors.grammar.grammar import (
 from kiebitz.dissectors.grammar.layout_codec import unknown_name
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import OPPOSITE, Direction
-from kiebitz.dissectors.protocol_file.file_codec import MakeCodec, part_of
-from kiebitz.dissectors.protocol_file.header import Header, Part, Read
+from kiebitz.dissectors.protocol_file.header import Header, Part, Read, TextHead
 from kiebitz.dissectors.protocol_file.message_grammar import rows_of
 from kiebitz.dissectors.protocol_file.specification import LENGTH, NAME, Framing, Specification
-from kiebitz.dissectors.protocol_file.text_head import TextHead
 
 _WHOLE = Framing(kind="datagrams")
 """The framing of a message that is all that there is."""
@@ -36,7 +34,9 @@ _WHOLE = Framing(kind="datagrams")
 class HeaderCodec(CarriedCodec):
     """The codec of frames with a header, which may have the code of the name, and fields of all messages."""
 
-    def __init__(self, specification: Specification, grammar: Grammar, make: MakeCodec) -> None:
+    def __init__(
+        self, specification: Specification, grammar: Grammar, make: Callable[[Specification, Grammar], Codec]
+    ) -> None:
         framing = specification.framing
         self.grammar = grammar
         self.header: Header | TextHead = (
@@ -67,13 +67,13 @@ class HeaderCodec(CarriedCodec):
         self._codecs: dict[tuple[Direction, str], Codec] = {}
         """The codecs of the messages by direction and name."""
         if not framing.has_name:
-            codec = make(inner, part_of(grammar, rows))
+            codec = make(inner, grammar.part(rows))
             self._codecs = dict.fromkeys(((row.direction, row.name) for row in rows), codec)
         else:
             inner = msgspec.structs.replace(inner, format=msgspec.structs.replace(inner.format, name=""))
             for key in dict.fromkeys((row.direction, row.name) for row in rows):
                 own = [row for row in rows if (row.direction, row.name) == key]
-                codec = self._codecs[key] = make(inner, part_of(grammar, own))
+                codec = self._codecs[key] = make(inner, grammar.part(own))
         self.wire_fallback = codec.wire_fallback
 
     def start_of(self, frame: bytes) -> int:

@@ -22,8 +22,8 @@ from kiebitz.dissectors.grammar.text_message import spans_of
 from kiebitz.dissectors.grammar.tokens import Splitter, Texts, Token, Tokenizer
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
+from kiebitz.dissectors.protocol_file.header import TextHead
 from kiebitz.dissectors.protocol_file.specification import Format, Framing, Specification
-from kiebitz.dissectors.protocol_file.text_head import TextHead
 
 LINE = "\n"
 _LINES = Splitter(LINE)

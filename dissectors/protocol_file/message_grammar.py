@@ -1,4 +1,4 @@
-"""The grammar of a protocol file's messages: its rows, and the types of their fields.
+"""The grammar of a protocol file's messages: its rows, their fields, and the types of these.
 
 A protocol has one format, so only its modules are loaded.
 """
@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
-from kiebitz.dissectors.protocol_file.rows import MakeType, fields_of, keys_of
+from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
 from kiebitz.dissectors.protocol_file.specification import (
+    FieldSpec,
     FieldTypeSpec,
     Format,
     MessageSpec,
@@ -19,6 +20,36 @@ from kiebitz.dissectors.protocol_file.specification import (
     Specification,
     parts_of,
 )
+
+MakeType = Callable[[FieldSpec], FieldType]
+
+
+def fields_of(specs: Sequence[FieldSpec], make: MakeType) -> tuple[Field, ...]:
+    """Return the fields of a row, whose types `make` makes."""
+    return tuple(
+        Field(
+            field.name,
+            make(field),
+            field.description or field.title,
+            generated=field.generated,
+            optional=field.optional,
+        )
+        for field in specs
+    )
+
+
+def keys_of(row: MessageSpec) -> dict[str, Any]:
+    """Return the attributes of a row besides its name, its direction and its fields."""
+    return {
+        "description": row.description or row.name,
+        "clause": row.clause or f"messages.{row.name}",
+        "answers": row.answers,
+        "broadcast": row.broadcast,
+        "deviation": row.dialect,
+        "summary": row.summary,
+        "heartbeat": row.heartbeat,
+    }
+
 
 _NO_PATHS = ("first", "tag", "*")
 """Values of a format's `name` that are no words of the protocol."""
@@ -61,7 +92,7 @@ def _row_maker(specification: Specification, of: Format) -> Callable[[MessageSpe
     """Return a function that makes the rows of a format."""
     head, make = len(specification.framing.fields), types_of(of)
     if of.kind == "json" and not head:
-        from kiebitz.dissectors.protocol_file.json_types import json_row
+        from kiebitz.dissectors.protocol_file.json_codec import json_row
 
         return lambda row: json_row(row, fields_of(row.fields, make))
     if of.kind == "xml" and not head:
@@ -81,7 +112,7 @@ def _row_maker(specification: Specification, of: Format) -> Callable[[MessageSpe
 def types_of(of: Format) -> MakeType:
     """Return a function for the field types of a format."""
     if of.kind == "json":
-        from kiebitz.dissectors.protocol_file.json_types import JsonTypes
+        from kiebitz.dissectors.protocol_file.json_codec import JsonTypes
 
         types = JsonTypes(of)
         return lambda field: types.type(field.type)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.fields import Rest, error_place
 from kiebitz.dissectors.grammar.grammar import (
@@ -23,6 +24,7 @@ from kiebitz.dissectors.grammar.layout_codec import (
     MAX_QUOTED,
     NO_FIELDS,
     UNKNOWN_FIELD,
+    LayoutCodec,
     Part,
     parts_in,
 )
@@ -31,8 +33,7 @@ from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.grammar.text_message import Sent, sent_in
 from kiebitz.dissectors.grammar.tokens import Token, Tokenizer
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.file_codec import FileCodec
-from kiebitz.dissectors.protocol_file.specification import Format, Specification
+from kiebitz.dissectors.protocol_file.specification import Format
 
 _BLANKS = " \t\r\n"
 _NAME = re.compile(r"[^ \t\r\n]*")
@@ -107,14 +108,13 @@ class Pairs(Tokenizer):
         return {"delimiter": self.separator, "assign": self.assign, "quote": self.quote or None}
 
 
-class PairsCodec(FileCodec):
+class PairsCodec(LayoutCodec):
     """The codec of pairs of keys and values in any order."""
 
     between = DELIMITER
 
-    def __init__(self, specification: Specification, grammar: Grammar) -> None:
-        super().__init__(specification, grammar)
-        of = specification.format
+    def __init__(self, grammar: Grammar, envelope: Envelope, of: Format, **more: Any) -> None:
+        super().__init__(grammar, envelope, **more)
         self._name_key = None if of.name in ("first", "") else of.name
         fields = (field for row in grammar.rows for field in row.fields)
         self._rest_keys = {field.name for field in fields if isinstance(field.type, Rest)}

@@ -13,8 +13,7 @@ from kiebitz.dissectors.grammar.fields import Limits
 from kiebitz.dissectors.grammar.grammar import EventKind, Rule
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.json.forms import Form, OddWord, SizeRule
-from kiebitz.dissectors.grammar.lenient import Lenient
-from kiebitz.dissectors.grammar.spellings import Spellings
+from kiebitz.dissectors.grammar.lenient import Lenient, Spellings
 from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.protocol_file.sections import (
     BoardSpec,

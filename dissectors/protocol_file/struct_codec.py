@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
@@ -15,24 +16,25 @@ from kiebitz.dissectors.grammar.grammar import (
     to_json,
     unreadable,
 )
-from kiebitz.dissectors.grammar.layout_codec import NO_FIELDS, SURPLUS, Part
+from kiebitz.dissectors.grammar.layout_codec import NO_FIELDS, SURPLUS, LayoutCodec, Part
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import Binary, name_type
-from kiebitz.dissectors.protocol_file.file_codec import FileCodec
-from kiebitz.dissectors.protocol_file.specification import Specification
+from kiebitz.dissectors.protocol_file.specification import Format
 
 Step = tuple[str, Callable[[bytes, int, int, Mapping[str, Any]], tuple[Any, int]], bool]
 """Name, decoder, and True if it may be absent."""
 
 
-class StructCodec(FileCodec):
-    """The codec of binary fields in a fixed order."""
+class StructCodec(LayoutCodec):
+    """The codec of binary fields in a fixed order; the message may be padded."""
 
-    def __init__(self, specification: Specification, grammar: Grammar) -> None:
-        super().__init__(specification, grammar)
-        self._name_type = name_type(specification.format)
-        self._is_padded = specification.framing.kind == "size"
+    def __init__(
+        self, grammar: Grammar, envelope: Envelope, of: Format, is_padded: bool, **more: Any
+    ) -> None:
+        super().__init__(grammar, envelope, **more)
+        self._name_type = name_type(of)
+        self._is_padded = is_padded
         self._rows: dict[tuple[Direction, str], list[tuple[MessageType, list[Step]]]] = {}
         for row in grammar.rows:
             steps: list[Step] = [

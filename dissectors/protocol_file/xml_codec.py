@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import repeat
+from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.grammar import Field, Grammar
 from kiebitz.dissectors.grammar.xml.codec import XmlCodec
-from kiebitz.dissectors.grammar.xml.notes import XmlFormat
+from kiebitz.dissectors.grammar.xml.diagnostics import XmlFormat
 from kiebitz.dissectors.grammar.xml.shapes import (
     MAX_ITEMS,
     Compound,
@@ -20,7 +21,7 @@ from kiebitz.dissectors.grammar.xml.shapes import (
 )
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.rows import keys_of
+from kiebitz.dissectors.protocol_file.message_grammar import keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     FieldSpec,
     Format,
@@ -82,7 +83,9 @@ def document_rows(specification: Specification) -> tuple[ElementType, ...]:
     )
 
 
-def xml_codec(specification: Specification, grammar: Grammar, make: type[XmlCodec] | None = None) -> XmlCodec:
+def xml_codec(
+    specification: Specification, grammar: Grammar, make: type[XmlCodec] | None, **more: Any
+) -> XmlCodec:
     """Return the codec of a protocol file for XML."""
     of, lenient, framing = specification.format, specification.lenient, specification.framing
     has_blank_line = framing.kind == "xml" and bool(framing.end)
@@ -102,7 +105,5 @@ def xml_codec(specification: Specification, grammar: Grammar, make: type[XmlCode
             misprints=lenient.misprints,
             is_strict=of.is_strict,
         ),
-        clause=specification.clause,
-        encoding=of.encoding,
-        codes=specification.codes,
+        **more,
     )

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from strength import times
 
 from kiebitz.dissectors.grammar.framing import Frame
+from kiebitz.dissectors.grammar.xml.diagnostics import XmlFormat
 from kiebitz.dissectors.grammar.xml.framer import Root, XmlFramer, XmlFraming
-from kiebitz.dissectors.grammar.xml.notes import XmlFormat
 
 NAMED = (
     Root("a"),

@@ -26,7 +26,7 @@ from kiebitz.dissectors.grammar.json.types import (
     unknown_word,
     wrong_inside,
 )
-from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
+from kiebitz.dissectors.grammar.lenient import AS_WRITTEN, Spellings
 from kiebitz.dissectors.suggestions import with_suggestion
 
 _FEW = 100

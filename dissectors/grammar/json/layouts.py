@@ -13,9 +13,9 @@ from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, Js
 from kiebitz.dissectors.grammar.json.forms import Form, SizeRule
 from kiebitz.dissectors.grammar.json.scanner import name_at, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonChoice, JsonType
+from kiebitz.dissectors.grammar.lenient import AS_WRITTEN, Spellings
 from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.grammar.quoted_text import quoted_text
-from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 
 Role = Literal["name", "around", "fields", "other"]

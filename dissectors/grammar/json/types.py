@@ -22,8 +22,8 @@ from kiebitz.dissectors.grammar.fields import LARGEST, MAX_QUOTED, OF_WHOLE_FIEL
 from kiebitz.dissectors.grammar.grammar import nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong, other_case
 from kiebitz.dissectors.grammar.json.forms import OddWord
+from kiebitz.dissectors.grammar.lenient import AS_WRITTEN, Spellings
 from kiebitz.dissectors.grammar.patching import Path
-from kiebitz.dissectors.grammar.spellings import AS_WRITTEN, Spellings
 from kiebitz.dissectors.suggestions import with_suggestion
 
 Check = Callable[[Any], bool]

@@ -34,12 +34,22 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.layout_codec import LayoutCodec, Part
 from kiebitz.dissectors.grammar.patching import Place, spelt_alike
-from kiebitz.dissectors.grammar.xml import notes as layout_notes
 from kiebitz.dissectors.grammar.xml.diagnostics import (
+    FOLLOWED,
+    MISPRINT,
+    XmlFormat,
+    check_framing,
     control_character_error,
     document_type_error,
+    empty_lines,
+    envelope_error,
+    extras,
     first_error,
+    in_second_charset,
+    outer_place,
+    repaired,
     too_deep,
+    unusual,
 )
 from kiebitz.dissectors.grammar.xml.framer import framing_of
 from kiebitz.dissectors.grammar.xml.layout import LayoutBuilder, is_marked, unread_at
@@ -49,15 +59,12 @@ from kiebitz.dissectors.grammar.xml.markup import (
     BLANKS,
     BYTE_ORDER_MARK,
     as_xml,
+    error_at,
     escaped,
+    location_of,
+    note_at,
     tags,
-)
-from kiebitz.dissectors.grammar.xml.notes import (
-    FOLLOWED,
-    MISPRINT,
-    XmlFormat,
-    in_second_charset,
-    repaired,
+    tree,
 )
 from kiebitz.dissectors.grammar.xml.shapes import (
     MAX_DEPTH,
@@ -73,7 +80,6 @@ from kiebitz.dissectors.grammar.xml.shapes import (
     wire_field,
     wire_shape,
 )
-from kiebitz.dissectors.grammar.xml.tree import error_at, location_of, note_at, tree
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
 from kiebitz.dissectors.suggestions import with_suggestion
 
@@ -225,14 +231,14 @@ class XmlCodec(LayoutCodec):
             violation = document_type_error(frame)
             if violation is not None:
                 return unreadable(violation)
-            notes += layout_notes.extras(frame) if of.is_strict else ()
+            notes += extras(frame) if of.is_strict else ()
         is_usual = frame.startswith(b"<")
         if of.blank_line and (
             not is_usual or not frame.endswith(b"\r\n\r\n") or frame.count(b"\n") != frame.count(b"\r\n")
         ):
             if not frame.strip(BLANKS):
-                return unreadable(*layout_notes.empty_lines(frame))
-            notes += layout_notes.empty_lines(frame)
+                return unreadable(*empty_lines(frame))
+            notes += empty_lines(frame)
         if not is_usual and frame.lstrip(BLANKS).startswith(BYTE_ORDER_MARK):
             at = frame.find(BYTE_ORDER_MARK)
             note = note_at("byte-order-mark", "a byte order mark precedes the message", (at, 3), None)
@@ -265,13 +271,13 @@ class XmlCodec(LayoutCodec):
         if of.envelope and not body and of.stays_open and (opened or closed):
             return Decoded(self._document[direction], {}, "{}", True, tuple(notes))
         if opened is not None and (not body or body.startswith(self._opening)):
-            return unreadable(layout_notes.envelope_error(frame, of.envelope.lower()))
+            return unreadable(envelope_error(frame, of.envelope.lower()))
         try:
             if opened is not None:
                 outer = self._outer_fields(opened[1] or "")
             element = parse(body)
         except InvalidElement as error:
-            place = layout_notes.outer_place(frame, error.part[1:])
+            place = outer_place(frame, error.part[1:])
             return unreadable(error_at(error.code, str(error), place, error.expected))
         except ParseError:
             return self._mended(frame, direction, notes)
@@ -326,7 +332,7 @@ class XmlCodec(LayoutCodec):
             return Decoded(row, {}, "{}", False, (violation,))
         if of.blank_line:
             following = None if row.repeats else self._following
-            framing = layout_notes.check_framing(frame, of, *envelope, following)
+            framing = check_framing(frame, of, *envelope, following)
             if framing is not None and framing.severity == "error":
                 return Decoded(row, {}, "{}", False, (framing,))
             if framing is not None:
@@ -335,7 +341,7 @@ class XmlCodec(LayoutCodec):
             if field.name in outer:
                 fields[field.name] = outer[field.name]
             if field.name in fields and (remark := field.type.remark(str(fields[field.name]))) is not None:
-                notes.append(layout_notes.unusual(frame, field, remark))
+                notes.append(unusual(frame, field, remark))
         if lowered is not None:
             notes.append(lowered)
         return Decoded(row, fields, to_json(fields), True, tuple(notes))

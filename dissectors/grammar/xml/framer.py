@@ -24,8 +24,8 @@ from kiebitz.dissectors.grammar.framing import (
     StructuredFramer,
 )
 from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.grammar.xml.diagnostics import XmlFormat
 from kiebitz.dissectors.grammar.xml.markup import ATTRIBUTES, BLANK_LINE, BLANKS, BYTE_ORDER_MARK, kind_of
-from kiebitz.dissectors.grammar.xml.notes import XmlFormat
 from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Direction
 

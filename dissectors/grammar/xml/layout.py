@@ -16,10 +16,9 @@ from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, parts_in
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.xml import shapes
-from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, tags
-from kiebitz.dissectors.grammar.xml.notes import XmlFormat
+from kiebitz.dissectors.grammar.xml.diagnostics import XmlFormat
+from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, attribute_place, attributes, tags
 from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH, TEXT, ElementType, Shape, is_item, open_shape
-from kiebitz.dissectors.grammar.xml.tree import attribute_place, attributes
 
 _UNKNOWN = "no such {} belongs here"
 _WHICH = "not read: the kind of message is unknown"

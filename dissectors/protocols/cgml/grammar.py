@@ -13,7 +13,7 @@ from functools import partial
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
 from kiebitz.dissectors.grammar.xml.codec import XmlCodec
-from kiebitz.dissectors.grammar.xml.tree import location_of as location_in
+from kiebitz.dissectors.grammar.xml.markup import location_of as location_in
 from kiebitz.dissectors.protocol_file.packaged import packaged_codec, packaged_grammar
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER
 from kiebitz.dissectors.protocols.cgml.identifiers import (

@@ -9,7 +9,6 @@ from typing import NamedTuple, get_args
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.encapsulation import Encapsulation
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.inspection.memo import FrameCache
 from kiebitz.dissectors.model import Action, Direction, Message, Stream
@@ -224,13 +223,9 @@ class RelayedStream(msgspec.Struct, eq=False):
     is_reset: bool = False
     """True if a rule has reset the connection."""
 
-    @property
-    def _encapsulation(self) -> Encapsulation | None:
-        return None if self.server.dissector is None else self.server.dissector.encapsulation
-
     def to_send(self, copy: Copy) -> bytes:
         """Return the bytes to send for a copy: those received if it is unaltered and can still be read."""
-        carried = self._encapsulation
+        carried = None if self.server.dissector is None else self.server.dissector.encapsulation
         if copy.is_wire or carried is None:
             return copy.data
         queue = self.queues[copy.direction]
@@ -244,6 +239,6 @@ class RelayedStream(msgspec.Struct, eq=False):
 
     def not_sent(self, copy: Copy) -> None:
         """Note that a copy is dropped."""
-        carried = self._encapsulation
+        carried = None if self.server.dissector is None else self.server.dissector.encapsulation
         if carried is not None and copy.received is not None:
             self.queues[copy.direction].is_rewritten |= carried.needs_history(copy.received[1])
