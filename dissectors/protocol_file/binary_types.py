@@ -10,7 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
-from kiebitz.dissectors.grammar.fields import Number, Word, beyond_limits, limits_title, quoted
+from kiebitz.dissectors.grammar.fields import (
+    ListText,
+    Number,
+    ObjectText,
+    Text,
+    Word,
+    beyond_limits,
+    limits_title,
+    quoted,
+)
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.grammar.invalid_values import (
     CONTROL,
@@ -21,6 +30,7 @@ from kiebitz.dissectors.grammar.invalid_values import (
     Wrong,
 )
 from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.tokens import Splitter
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
@@ -174,6 +184,9 @@ def name_type(of: Format) -> Binary | None:
 class Binary(FieldType):
     """A type of binary value; its `decode` and `encode` use a text for people, such as `12` or `0a ff`."""
 
+    _text: FieldType = Text()
+    """Type of the text for people."""
+
     @abstractmethod
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
         """Return the value at `at`, and its end; raise Mismatch with byte offsets."""
@@ -194,7 +207,19 @@ class Binary(FieldType):
             raise ValueError(error.problem) from error
 
     def _bytes_of(self, text: str) -> bytes:
-        return self.pack(self.decode(text))
+        return self.pack(self._text.decode(text))
+
+    def decode(self, text: str) -> Any:
+        try:
+            data = self._bytes_of(text)
+            return self.unpack(data, 0, len(data))[0]
+        except ValueError as error:
+            raise Mismatch(0, len(text), str(error), self.title) from error
+        except Mismatch as error:
+            raise Mismatch(0, len(text), error.problem, self.title, error.code) from error
+
+    def encode(self, value: Any) -> str:
+        return self._text.encode(value)
 
     def inner(self, data: bytes, at: int, end: int) -> Iterator[tuple[Path, Binary, int, int]]:
         """Yield the steps, types and places of the parts of a valid value.
@@ -250,22 +275,6 @@ class BinaryNumber(Binary):
             return self._layout.pack(value)
         except (struct.error, OverflowError) as error:
             raise ValueError(f"{value!r} does not fit into {self.size} bytes") from error
-
-    def decode(self, text: str) -> Any:
-        value = self._text.decode(text)
-        try:
-            return self.unpack(self.pack(float(value) if self._is_float else value), 0, self.size)[0]
-        except ValueError as error:
-            raise Mismatch(0, len(text), str(error), self.title, "bad-number") from error
-        except Mismatch as error:
-            raise Mismatch(0, len(text), error.problem, self.title, error.code) from error
-
-    def encode(self, value: Any) -> str:
-        return self._text.encode(value)
-
-    def _bytes_of(self, text: str) -> bytes:
-        value = self._text.decode(text)
-        return self.pack(float(value) if self._is_float else value)
 
     def wrong_values(self) -> Iterator[Wrong]:
         for kind, title, value in beyond_limits(self._spec) if self._spec else ():
@@ -343,12 +352,6 @@ class Varint(Binary):
             raise ValueError(f"{value!r} is not a whole number")
         return write_varint(value)
 
-    def decode(self, text: str) -> Any:
-        return self._text.decode(text)
-
-    def encode(self, value: Any) -> str:
-        return self._text.encode(value)
-
     def wire_type(self) -> Mapping[str, Any] | None:
         return {"kind": "binary_varint_number", "whole": True, "min": 0, "max": 2**64 - 1}
 
@@ -371,12 +374,6 @@ class BinaryBoolean(Binary):
         if type(value) is not bool:
             raise ValueError(f"{value!r} is neither true nor false")
         return bytes([value])
-
-    def decode(self, text: str) -> Any:
-        return self._text.decode(text)
-
-    def encode(self, value: Any) -> str:
-        return self._text.encode(value)
 
     def _bytes_of(self, text: str) -> bytes:
         return bytes([int(text)]) if text.isdigit() and len(text) < 4 else super()._bytes_of(text)
@@ -467,17 +464,11 @@ class BinaryText(BinarySequence):
             raise Mismatch(
                 start + error.start, start + error.end, problem, f"{self._encoding.upper()} text", "not-utf-8"
             ) from None
-        invalid = self._problem(text)
-        if invalid is not None:
-            raise Mismatch(start, start + len(sent), invalid, self.title)
-        return text, upto
-
-    def _problem(self, text: str) -> str | None:
         if self.words and text not in self.words:
-            return f"{quoted(text)} is not known here"
+            raise Mismatch(start, start + len(sent), f"{quoted(text)} is not known here", self.title)
         if self._matches is not None and not self._matches(text):
-            return f"{quoted(text)} has another form"
-        return None
+            raise Mismatch(start, start + len(sent), f"{quoted(text)} has another form", self.title)
+        return text, upto
 
     def pack(self, value: Any) -> bytes:
         if type(value) is not str:
@@ -485,19 +476,6 @@ class BinaryText(BinarySequence):
         if self.fixed_length is not None and value.endswith("\0"):
             raise ValueError("a text of fixed length cannot end with a zero")
         return self.wrap(value.encode(self._encoding))
-
-    def decode(self, text: str) -> Any:
-        problem = self._problem(text)
-        if problem is not None:
-            raise Mismatch(0, len(text), problem, self.title)
-        try:
-            self.pack(text)
-        except ValueError as error:
-            raise Mismatch(0, len(text), str(error), self.title) from error
-        return text
-
-    def encode(self, value: Any) -> str:
-        return str(value)
 
     def _bytes_of(self, text: str) -> bytes:
         return self.wrap(text.encode(self._encoding, "surrogateescape"))
@@ -531,16 +509,6 @@ class BinaryBytes(BinarySequence):
             raise ValueError(f"{len(data)} bytes are not {self.fixed_length}")
         return self.wrap(data)
 
-    def decode(self, text: str) -> Any:
-        try:
-            self.pack(text)
-            return bytes.fromhex(text).hex()
-        except ValueError as error:
-            raise Mismatch(0, len(text), str(error), self.title) from error
-
-    def encode(self, value: Any) -> str:
-        return str(value)
-
     def wire_type(self) -> Mapping[str, Any] | None:
         return {"kind": "binary_bytes", **self.wire_bounds()}
 
@@ -555,6 +523,7 @@ class BinaryList(Binary):
         self.item = item
         self.count = count
         self.parts = (item,)
+        self._text = ListText(item, Splitter(","))
         self.title = f"list: {item.title}" if count is None else f"list of {count}: {item.title}"
 
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
@@ -593,12 +562,6 @@ class BinaryList(Binary):
             at = upto
             number += 1
 
-    def decode(self, text: str) -> Any:
-        return [self.item.decode(part) for part in text.split(",")] if text else []
-
-    def encode(self, value: Any) -> str:
-        return ",".join(map(self.item.encode, value))
-
     def wire_type(self) -> Mapping[str, Any] | None:
         return {"kind": "binary_list", "item": self.item.wire_type(), "count": self.count}
 
@@ -611,6 +574,7 @@ class BinaryObject(Binary):
     def __init__(self, fields: dict[str, Binary]) -> None:
         self.fields = self.members = fields
         self.parts = (*fields.values(),)
+        self._text = ObjectText(fields, Splitter(":"))
         self.title = f"object: {', '.join(fields)}"
 
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
@@ -630,17 +594,6 @@ class BinaryObject(Binary):
             found[name], upto = kind.unpack_after(data, at, end, found)
             yield (name,), kind, at, upto
             at = upto
-
-    def decode(self, text: str) -> Any:
-        texts = text.split(":")
-        if len(texts) != len(self.fields):
-            raise Mismatch(0, len(text), f"there are {len(texts)} parts", self.title)
-        return {
-            name: kind.decode(part) for (name, kind), part in zip(self.fields.items(), texts, strict=True)
-        }
-
-    def encode(self, value: Any) -> str:
-        return ":".join(kind.encode(value[name]) for name, kind in self.fields.items())
 
     def wire_type(self) -> Mapping[str, Any] | None:
         return {

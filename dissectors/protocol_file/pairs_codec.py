@@ -176,28 +176,43 @@ class PairsCodec(LayoutCodec):
         # The name may be one of the values.
         others = len(values) - (self._name_key is not None)
         found: tuple[MessageType, dict[str, Any]] | None = None
+        misfits: list[tuple[MessageType, dict[str, Any], list[tuple[str, Mismatch | None]]]] = []
         for row in rows:
             fields: dict[str, Any] = {}
-            try:
-                for field in row.fields:
-                    if field.name in values:
+            wrong: list[tuple[str, Mismatch | None]] = []
+            for field in row.fields:
+                if field.name in values:
+                    try:
                         fields[field.name] = field.type.decode(values[field.name])
-                    elif not field.optional:
-                        break
-                else:
-                    if len(fields) >= others:
-                        return Decoded(row, fields, to_json(fields), True, notes)
-                    found = found or (row, fields)
-            except Mismatch:
-                continue
+                    except Mismatch as error:
+                        wrong.append((field.name, error))
+                elif not field.optional:
+                    wrong.append((field.name, None))
+            if wrong:
+                misfits.append((row, fields, wrong))
+            elif len(fields) >= others:
+                return Decoded(row, fields, to_json(fields), True, notes)
+            else:
+                found = found or (row, fields)
         if found is None:
-            return self._misfit(frame, rows, values, notes)
+            row, fields, wrong = max(misfits, key=lambda each: len(each[1]) - len(each[2]))
+            violation = self._error(frame, row, *wrong[0])
+            return Decoded(row, fields, to_json(fields), False, (violation, *notes))
         row, fields = found
         known = {self._name_key, *(field.name for field in row.fields)}
         unknown = next((key for key in values if key not in known), None)
         if unknown is not None:
             notes = (*notes, self._unknown_field(row, unknown))
         return Decoded(row, fields, to_json(fields), True, notes)
+
+    def _error(self, frame: bytes, row: MessageType, key: str, mismatch: Mismatch | None) -> Violation:
+        """Return the error of a field; without a mismatch, it is missing."""
+        sent = self._sent(frame)
+        pair = self._last(sent, key)
+        if pair is None or mismatch is None:
+            return self.missing_error(row, key, (sent.end, 0))
+        place = sent.span(*error_place(self._pairs, sent.text, [pair], mismatch))
+        return self.field_error(row, key, mismatch, place)
 
     def _unknown_field(self, row: MessageType, name: str) -> Violation:
         """Return the note on a field that no row of the message has."""
@@ -215,39 +230,6 @@ class PairsCodec(LayoutCodec):
             locate=lambda frame: self._place_of_name(frame, name),
         )
 
-    def _misfit(
-        self,
-        frame: bytes,
-        rows: Sequence[MessageType],
-        values: Mapping[str, str],
-        notes: tuple[Violation, ...],
-    ) -> Decoded:
-        """Return the first error of the row that fits best."""
-        best: tuple[int, MessageType, dict[str, Any], str, Mismatch | None] | None = None
-        for row in rows:
-            fields: dict[str, Any] = {}
-            wrong: list[tuple[str, Mismatch | None]] = []
-            for field in row.fields:
-                if field.name not in values:
-                    if not field.optional:
-                        wrong.append((field.name, None))
-                    continue
-                try:
-                    fields[field.name] = field.type.decode(values[field.name])
-                except Mismatch as error:
-                    wrong.append((field.name, error))
-            nearness = len(fields) - len(wrong)
-            if best is None or nearness > best[0]:
-                best = nearness, row, fields, *wrong[0]
-        assert best is not None
-        _, row, fields, key, mismatch = best
-        place = self._place_of_error(frame, key, mismatch)
-        if mismatch is None:
-            violation = self.missing_error(row, key, place)
-        else:
-            violation = self.field_error(row, key, mismatch, place)
-        return Decoded(row, fields, to_json(fields), False, (violation, *notes))
-
     def _duplicate(self, frame: bytes, pair: Pair) -> Violation:
         text = f'"{(pair.key or "")[:40]}" is in this message already; the last value counts'
         place = self._sent(frame).span(pair.at, pair.end)
@@ -263,13 +245,6 @@ class PairsCodec(LayoutCodec):
         """Return the last pair with a key, or the name without one."""
         pairs = [pair for pair in self._pairs.pairs(sent.text) if pair.key == key]
         return (pairs[0] if key is None else pairs[-1]) if pairs else None
-
-    def _place_of_error(self, frame: bytes, name: str, error: Mismatch | None) -> Place:
-        sent = self._sent(frame)
-        pair = self._last(sent, name)
-        if pair is None or error is None:
-            return sent.end, 0
-        return sent.span(*error_place(self._pairs, sent.text, [pair], error))
 
     def _place_of_name(self, frame: bytes, name: str) -> Place:
         sent = self._sent(frame)

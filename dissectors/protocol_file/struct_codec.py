@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import Mismatch
@@ -58,41 +58,15 @@ class StructCodec(LayoutCodec):
             if known is None:
                 return unreadable(self.unknown_message(sent, direction, (start, first - start)))
             name = known
+        fits: list[_Fit] = []
         for row, steps in self._rows[direction, name]:
-            fields: dict[str, Any] = {}
-            at = first
-            try:
-                for key, unpack, optional in steps:
-                    if optional and at == end:
-                        continue
-                    fields[key], at = unpack(frame, at, end, fields)
-            except Mismatch:
-                continue
-            if at == end or self._is_padded:
-                return Decoded(row, fields, to_json(fields), True)
-        return self._misfit(frame, direction, name, first, end)
-
-    def _misfit(self, frame: bytes, direction: Direction, name: str, first: int, end: int) -> Decoded:
-        """Return the first error of the row that fits best."""
-        best: tuple[tuple[int, bool], MessageType, dict[str, Any], int, str, Mismatch | None] | None = None
-        for row, steps in self._rows[direction, name]:
-            fields: dict[str, Any] = {}
-            at = first
-            key, error = "", None
-            try:
-                for key, unpack, optional in steps:
-                    if optional and at == end:
-                        continue
-                    fields[key], at = unpack(frame, at, end, fields)
-            except Mismatch as mismatch:
-                error = mismatch
-            rank = len(fields), error is not None
-            if best is None or rank > best[0]:
-                best = rank, row, fields, at, key, error
-        assert best is not None
-        _, row, fields, at, key, error = best
-        if error is not None:
-            violation = self.field_error(row, key, error, (error.start, error.end - error.start))
+            fits.append(fit := _fit(row, steps, frame, first, end))
+            if fit.error is None and (fit.end == end or self._is_padded):
+                return Decoded(row, fit.fields, to_json(fit.fields), True)
+        # The first error of the row that fits best.
+        row, fields, at, key, wrong = max(fits, key=lambda fit: (len(fit.fields), fit.error is not None))
+        if wrong is not None:
+            violation = self.field_error(row, key, wrong, (wrong.start, wrong.end - wrong.start))
         else:
             text = f"{row.name} has {count_of_fields(len(row.fields))}, and {end - at} bytes follow"
             violation = self.error("surplus-fields", text, (at, end - at), self.notation(row), row.clause)
@@ -155,6 +129,29 @@ class StructCodec(LayoutCodec):
             "is_padded": self._is_padded or None,
             "name_type": self._name_type and self._name_type.wire_type(),
         }
+
+
+class _Fit(NamedTuple):
+    """The fields of a row that a frame has, their end, and the next one with its error."""
+
+    row: MessageType
+    fields: dict[str, Any]
+    end: int
+    key: str = ""
+    error: Mismatch | None = None
+
+
+def _fit(row: MessageType, steps: Sequence[Step], frame: bytes, at: int, end: int) -> _Fit:
+    fields: dict[str, Any] = {}
+    key = ""
+    try:
+        for key, unpack, optional in steps:
+            if optional and at == end:
+                continue
+            fields[key], at = unpack(frame, at, end, fields)
+    except Mismatch as error:
+        return _Fit(row, fields, at, key, error)
+    return _Fit(row, fields, at)
 
 
 def _binary(field: Field) -> Binary:
