@@ -165,9 +165,10 @@ class LineFramer(ByteFramer):
     """
 
     line_end = re.compile(rb"\n")
-    """Pattern of a line end. A CR at the end of the held bytes may be half of one, so it is searched again
-    later.
-    """
+    """Pattern of a line end."""
+
+    overlap = 1
+    """Number of last bytes that may begin a line end, so they are searched again later, such as a CR."""
 
     def __init__(self, direction: Direction) -> None:
         super().__init__(direction)
@@ -190,7 +191,7 @@ class LineFramer(ByteFramer):
             self._resync()
         while (end := self.line_end.search(held, self._searched)) is not None:
             self._end_line(end.end(), frames)
-        self._searched = max(self._searched, len(held) - 1)
+        self._searched = max(self._searched, len(held) - self.overlap)
         if self._dropped + len(held) > FRAME_LIMIT:
             self._drop()
         return frames
@@ -220,11 +221,10 @@ class LineFramer(ByteFramer):
         self._searched = 0
 
     def _drop(self) -> None:
-        """Drop all held bytes but a CR that may be half a line end."""
+        """Drop all held bytes but those that may begin a line end."""
         self._cut = self._cut or "limit"
-        rest = b"\r" if self._held[-1:] == b"\r" else b""
-        self._dropped += len(self._held) - len(rest)
-        self._held[:] = rest
+        self._dropped += len(self._held) - self.overlap
+        del self._held[: len(self._held) - self.overlap]
         self._searched = 0
 
 

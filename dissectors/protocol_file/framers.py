@@ -27,66 +27,38 @@ class DelimiterFramer(LineFramer):
     def __init__(self, direction: Direction, end: bytes) -> None:
         super().__init__(direction)
         self.line_end = re.compile(re.escape(end))
-        self._overlap = len(end) - 1
-
-    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
-        frames = super().feed(offset, data)
-        # The last bytes may be the beginning of a delimiter.
-        self._searched = max(0, len(self._held) - self._overlap)
-        return frames
-
-    def _drop(self) -> None:
-        self._cut = self._cut or "limit"
-        kept = self._held[len(self._held) - self._overlap :] if self._overlap else b""
-        self._dropped += len(self._held) - len(kept)
-        self._held[:] = kept
+        self.overlap = len(end) - 1
 
 
-class BlockFramer(ByteFramer):
+class BlockFramer(LineFramer):
     """Lines up to one that is the end of a block; after a gap, a block begins behind the next end."""
 
     def __init__(self, direction: Direction, end: bytes) -> None:
         super().__init__(direction)
         self._ends = (end + b"\n", end + b"\r\n")
-        self._longest = len(end) + 2
         self._line = 0
         """Position in `_held` of the incomplete line."""
-        self._searched = 0
 
-    def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
-        held = self._held
-        if not held and not self._dropped:
-            self._start = offset
-        held += data
-        frames: list[Frame] = []
-        while (end := held.find(b"\n", self._searched) + 1) > 0:
-            is_end = end - self._line <= self._longest and held[self._line : end] in self._ends
-            if is_end:
-                if self._dropped + end > FRAME_LIMIT:
-                    self._cut = self._cut or "limit"
-                self._release(end, frames)
-            else:
-                self._line = self._searched = end
-        self._searched = len(held)
-        if self._dropped + len(held) > FRAME_LIMIT:
-            self._drop()
-        return frames
+    def _is_one_line(self, data: bytes) -> bool:
+        return data in self._ends and super()._is_one_line(data)
+
+    def _end_line(self, upto: int, frames: list[Frame]) -> None:
+        if self._held[self._line : upto] in self._ends:
+            super()._end_line(upto, frames)
+        else:
+            self._line = self._searched = upto
 
     def _drop(self) -> None:
         self._cut = self._cut or "limit"
         # Any longer line is not the end.
-        rest = bytes(self._held[self._line : self._line + self._longest + 1])
+        rest = bytes(self._held[self._line : self._line + len(self._ends[1]) + 1])
         self._dropped += len(self._held) - len(rest)
         self._held[:] = rest
-        self._line = 0
-        self._searched = len(rest)
-
-    def _seek(self) -> None:
-        pass
+        self._line = self._searched = 0
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)
-        self._line = self._searched = 0
+        self._line = 0
 
 
 class LengthFramer(StructuredFramer):
