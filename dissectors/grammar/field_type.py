@@ -162,13 +162,13 @@ class FieldType(ABC):
 
     def renamed(self, value: Any, rename: Rename) -> Any:
         """Return a value with every identifier replaced by `rename`."""
-        if self.parts:
+        if self.parts and self.identifier is None:
             return self.with_parts(value, lambda kind, part: kind.renamed(part, rename))
         return value if self.identifier is None else self.identifier.renamed(value, rename)
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
         """Return a value with free text replaced by `replace`, and identifiers by `rename`."""
-        if self.parts:
+        if self.parts and self.identifier is None:
             return self.with_parts(value, lambda kind, part: kind.anonymized(part, replace, rename))
         if self.is_free_text and isinstance(value, str):
             is_kept = value in self.words or (self.keeps is not None and self.keeps(value))

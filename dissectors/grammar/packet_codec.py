@@ -50,7 +50,7 @@ from kiebitz.dissectors.grammar.packet_framer import (
 )
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_codec import ABSENT, ALL_TOKENS, TextCodec
-from kiebitz.dissectors.grammar.text_message import Sent, spans_of, undecoded, windows_note
+from kiebitz.dissectors.grammar.text_message import Sent, spans_of, undecoded
 from kiebitz.dissectors.grammar.tokens import Splitter
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Severity
 from kiebitz.dissectors.suggestions import with_suggestion
@@ -243,12 +243,8 @@ class PacketCodec(TextCodec):
             violation = self.not_text(frame, error, sent.start)
         if violation.severity != "note":
             return Decoded(read.row, read.fields, to_json(read.fields), False, (violation,))
-        notes = () if error is None else (windows_note(error, sent.start, *self._charset_rule()),)
+        notes = () if error is None else (self.charset_note(sent, error),)
         return Decoded(read.row, read.fields, to_json(read.fields), True, (*notes, violation))
-
-    def _charset_rule(self) -> tuple[str, str | None]:
-        expected, clause = self.charset_rule
-        return expected, clause or self.clause
 
     def lines_of(self, sent: Sent) -> list[str]:
         """Return the lines of a packet without the last one, even if it should have none."""
@@ -343,14 +339,9 @@ class PacketCodec(TextCodec):
         if len(others) > 1 and all(isinstance(other, Word) for other in others):
             words = tuple(word for other in others for word in other.words)
             mismatch = unknown_word(body[line], words, mismatch.expected)
-        head = row.name
-        if self.names_fields:
-            spans = spans_of(row, len(body))[0]
-            head += (
-                f": {next(field.name for field, start, end in spans if start <= line < max(end, line + 1))}"
-            )
-        place = self._wrong_place(sent, line + 1, mismatch)
-        return self.error(mismatch.code, f"{head}: {mismatch.problem}", place, mismatch.expected, row.clause)
+        spans = spans_of(row, len(body))[0]
+        name = next(field.name for field, start, end in spans if start <= line < max(end, line + 1))
+        return self.field_error(row, name, mismatch, self._wrong_place(sent, line + 1, mismatch))
 
     def _wrong_place(self, sent: Sent, line: int, mismatch: Mismatch) -> Place:
         """Return the place of an error in a line."""

@@ -45,7 +45,6 @@ from kiebitz.dissectors.grammar.text_message import (
     sent_in,
     spans_of,
     undecoded,
-    windows_note,
 )
 from kiebitz.dissectors.grammar.tokens import Splitter, Tokenizer
 from kiebitz.dissectors.model import DIRECTIONS, Direction
@@ -424,8 +423,7 @@ class TextCodec(LayoutCodec):
             yield self.not_text(sent.frame, error, sent.start)
             return
         if error is not None:
-            expected, clause = self.charset_rule
-            yield windows_note(error, sent.start, expected, clause or self.clause)
+            yield self.charset_note(sent, error)
         end = sent.frame[sent.end :]
         if lenient.line_ends and end not in (self.envelope.line_end, b""):
             shown = end.decode().replace("\r", "CR").replace("\n", "LF")
@@ -451,6 +449,15 @@ class TextCodec(LayoutCodec):
                 yield self.loose(row, field, remark, sent.span(token.start, token.end))
         if len(sent.tokens) > reading.taken and not (deviation is not None and deviation.loses_token):
             yield from self.surplus(sent, row, reading)
+
+    def charset_note(self, sent: Sent, error: UnicodeDecodeError) -> Violation:
+        """Return the note that bytes were read as Windows-1252, reported once per sender."""
+        expected, clause = self.charset_rule
+        wrong = error.object[error.start : error.end]
+        text = f"{wrong.hex(' ')} is not UTF-8; read as Windows-1252"
+        return self.note(
+            "charset", text, (sent.start + error.start, len(wrong)), expected, clause, habit=True
+        )
 
     def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Violation:
         """Return a note on a field with an unusual but harmless text."""

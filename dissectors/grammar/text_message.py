@@ -15,7 +15,7 @@ import msgspec
 from kiebitz.dissectors.grammar.dissection_tree import Kind
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import PartsText, Rest, spans_in
-from kiebitz.dissectors.grammar.grammar import Field, MessageType, Violation
+from kiebitz.dissectors.grammar.grammar import Field, MessageType
 from kiebitz.dissectors.grammar.layout_codec import Part, parts_in
 from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.tokens import Deviation, Token, Tokenizer
@@ -49,17 +49,6 @@ def character_sizes(data: bytes) -> list[int]:
         text = _read_line(line)
         sizes += [1] * len(line) if len(text) == len(line) else [len(each.encode()) for each in text]
     return sizes
-
-
-def windows_note(error: UnicodeDecodeError, offset: int, expected: str, clause: str | None) -> Violation:
-    """Return the note that bytes were read as Windows-1252, reported once per sender.
-
-    `offset` is the position in the frame of the bytes that could not be decoded as UTF-8.
-    """
-    wrong = error.object[error.start : error.end]
-    text = f"{wrong.hex(' ')} is not UTF-8; read as Windows-1252"
-    place = offset + error.start, len(wrong)
-    return Violation("note", "malformed", "charset", text, *place, expected, clause, habit=True)
 
 
 _SURROGATE = re.compile("[\udc80-\udcff]")

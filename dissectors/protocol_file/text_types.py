@@ -150,16 +150,7 @@ def _on_lines(field: FieldSpec, of: Format) -> FieldType:
     """Return the type of a field on lines of its own."""
     spec = field.type
     if isinstance(spec, ListType) and spec.separator == "\n":
-        kind: FieldType = ListText(
-            _of_line(spec.item, of),
-            Splitter("\n"),
-            least=spec.least,
-            most=spec.most,
-            nulls=spec.nulls,
-            is_spread=True,
-            count=spec.count,
-            until=spec.until,
-        )
+        kind: FieldType = _list_of(_of_line(spec.item, of), spec, Splitter("\n"), is_spread=True)
     else:
         kind = _of_line(spec, of)
         if (before := field.before[1:]) or field.after:
@@ -190,9 +181,7 @@ def _counted_list(spec: ListType, of: Format) -> ListText:
     item, delimiter = spec.item, "\n" if of.kind == "lines" else of.delimiter
     is_spread = isinstance(item, ObjectType) and item.separator in ("", delimiter) and of.kind != "lines"
     kind = _spread_object(item, of) if is_spread else text_type(item, of, is_part=True)
-    return ListText(
-        kind, Splitter(delimiter), nulls=spec.nulls, is_spread=True, count=spec.count, until=spec.until
-    )
+    return _list_of(kind, spec, Splitter(delimiter), is_spread=True)
 
 
 def _spread_object(spec: FieldTypeSpec, of: Format) -> ObjectText:
@@ -208,7 +197,21 @@ def _cut_list(spec: ListType, of: Format) -> ListText:
     tokenizer = Cutter(item.accepts, longest) if spec.is_cut else Splitter(spec.separator)
     if spec.pattern:
         return PatternList(spec.pattern, item, tokenizer, least=spec.least, most=spec.most)
-    return ListText(item, tokenizer, least=spec.least, most=spec.most)
+    return _list_of(item, spec, tokenizer)
+
+
+def _list_of(item: FieldType, spec: ListType, tokenizer: Tokenizer, *, is_spread: bool = False) -> ListText:
+    """Return the type of a list of these items."""
+    return ListText(
+        item,
+        tokenizer,
+        least=spec.least,
+        most=spec.most,
+        nulls=spec.nulls,
+        is_spread=is_spread,
+        count=spec.count,
+        until=spec.until,
+    )
 
 
 def bounded_matcher(pattern: str) -> Callable[[str], bool]:
@@ -241,14 +244,10 @@ def has_tokens(spec: FieldTypeSpec, of: Format) -> bool:
 
 def _list_text(spec: ListType, of: Format, *, is_spread: bool) -> ListText:
     item = spec.item
-    return ListText(
-        _spread_object(item, of) if is_spread and has_tokens(item, of) else text_type(item, of, is_part=True),
-        tokenizer_of("\n" if is_spread and of.kind == "lines" else spec.separator or ",", of),
-        least=spec.least,
-        most=spec.most,
-        nulls=spec.nulls,
-        is_spread=is_spread,
-    )
+    is_object = is_spread and has_tokens(item, of)
+    kind = _spread_object(item, of) if is_object else text_type(item, of, is_part=True)
+    separator = "\n" if is_spread and of.kind == "lines" else spec.separator or ","
+    return _list_of(kind, spec, tokenizer_of(separator, of), is_spread=is_spread)
 
 
 def takes_tokens(spec: ListType, of: Format) -> bool:

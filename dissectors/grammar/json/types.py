@@ -400,20 +400,6 @@ class JsonEither(JsonType):
         option = self.option(value)
         return value if option is None else change(option, value)
 
-    def renamed(self, value: Any, rename: Rename) -> Any:
-        return (
-            super().renamed(value, rename)
-            if self.identifier is None
-            else self.identifier.renamed(value, rename)
-        )
-
-    def anonymized(self, value: Any, replace: Replace, rename: Rename) -> Any:
-        return (
-            super().anonymized(value, replace, rename)
-            if self.identifier is None
-            else self.renamed(value, rename)
-        )
-
     def wire_type(self) -> Mapping[str, Any]:
         return {"kind": "json_either", "either": [option.wire_type() for option in self.options]}
 
