@@ -23,7 +23,7 @@ from kiebitz.dissectors.grammar.json.types import (
     JsonType,
 )
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.message_grammar import fields_of, keys_of
+from kiebitz.dissectors.protocol_file.rows import fields_of, keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BagType,

@@ -1,4 +1,4 @@
-"""The grammar of a protocol file's messages: its rows, their fields, and the types of these.
+"""The grammar of a protocol file's messages: its rows, and the types of their fields.
 
 A protocol has one format, so only its modules are loaded.
 """
@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
+from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
+from kiebitz.dissectors.protocol_file.rows import MakeType, fields_of, keys_of
 from kiebitz.dissectors.protocol_file.specification import (
-    FieldSpec,
     FieldTypeSpec,
     Format,
     MessageSpec,
@@ -20,36 +19,6 @@ from kiebitz.dissectors.protocol_file.specification import (
     Specification,
     parts_of,
 )
-
-MakeType = Callable[[FieldSpec], FieldType]
-
-
-def fields_of(specs: Sequence[FieldSpec], make: MakeType) -> tuple[Field, ...]:
-    """Return the fields of a row, whose types `make` makes."""
-    return tuple(
-        Field(
-            field.name,
-            make(field),
-            field.description or field.title,
-            generated=field.generated,
-            optional=field.optional,
-        )
-        for field in specs
-    )
-
-
-def keys_of(row: MessageSpec) -> dict[str, Any]:
-    """Return the attributes of a row besides its name, its direction and its fields."""
-    return {
-        "description": row.description or row.name,
-        "clause": row.clause or f"messages.{row.name}",
-        "answers": row.answers,
-        "broadcast": row.broadcast,
-        "deviation": row.dialect,
-        "summary": row.summary,
-        "heartbeat": row.heartbeat,
-    }
-
 
 _NO_PATHS = ("first", "tag", "*")
 """Values of a format's `name` that are no words of the protocol."""

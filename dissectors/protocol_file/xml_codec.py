@@ -21,7 +21,7 @@ from kiebitz.dissectors.grammar.xml.shapes import (
 )
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.message_grammar import keys_of
+from kiebitz.dissectors.protocol_file.rows import keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     FieldSpec,
     Format,
