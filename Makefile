@@ -96,7 +96,7 @@ test-oldest:
 test-compiled:
 	rm -rf .compiled
 	mkdir .compiled
-	ln -s $(CURDIR)/captures $(CURDIR)/docs $(CURDIR)/tests $(CURDIR)/pyproject.toml .compiled
+	for name in captures cli dissectors docs proxy pyproject.toml storage tests; do ln -s ../$$name .compiled; done
 	$(PYTHON) -m venv .compiled/venv
 	KIEBITZ_COMPILE=1 .compiled/venv/bin/python -m pip install --quiet '.[test]'
 	cd .compiled && venv/bin/pytest -n 3 --dist worksteal -m 'not soak' $(OF_COMPILED) < /dev/null

@@ -431,7 +431,8 @@ class PacketCodec(TextCodec):
     # Places and spelling.
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
-        return [_with_line_end(part, frame) for part in super().layout(frame, row)]
+        parts = super().layout(frame, row)
+        return [_with_line_end(part, frame) for part in parts]
 
     def write_part(self, frame: bytes, part: Part, value: Any) -> bytes:
         kind = part.type

@@ -6,6 +6,7 @@ contains extension modules for all that reads packets.
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -108,6 +109,20 @@ def test_each_pattern_of_compiled_modules_has_some(to_compile: tuple[Sources, So
     every = set().union(*compiled.values())
     assert [pattern for pattern, sources in compiled.items() if not sources] == []
     assert [pattern for pattern, sources in omitted.items() if not sources & every] == []
+
+
+def test_no_comprehension_calls_super(to_compile: tuple[Sources, Sources]) -> None:
+    """Cython does not find the class there."""
+    comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    found = [
+        f"{path.relative_to(ROOT)}:{part.lineno}"
+        for path in set().union(*to_compile[0].values())
+        for outer in ast.walk(ast.parse(path.read_text()))
+        if isinstance(outer, comprehensions)
+        for part in ast.walk(outer)
+        if isinstance(part, ast.Call) and ast.unparse(part) == "super()"
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ class SchafkopfCodec(PacketCodec):
     # Places and spelling.
 
     def layout(self, frame: bytes, row: MessageType) -> Sequence[Part]:
-        return [_named(part) for part in super().layout(frame, row)]
+        return list(map(_named, super().layout(frame, row)))
 
     def spelled_as(self, frame: bytes, line: bytes, text: str) -> bytes:
         if text == EMPTY:

@@ -76,9 +76,9 @@ class Lines(Splitter):
         return texts
 
     def tokens(self, text: str) -> list[Token]:
+        tokens = super().tokens(text)
         return [
-            Token(EMPTY, token.start, token.end) if token.text == TWICE_ENCODED else token
-            for token in super().tokens(text)
+            Token(EMPTY, token.start, token.end) if token.text == TWICE_ENCODED else token for token in tokens
         ]
 
 
