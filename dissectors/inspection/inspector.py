@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from kiebitz.dissectors.dissector import Dissector, OnError, ServerAddress, address_of, identify, recognise
+from kiebitz.dissectors.dissector import Dissector, ServerAddress, address_of
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
@@ -23,7 +23,7 @@ from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.inspection.blame_suppression import REWRITING_ACTIONS, AlterationImpact
 from kiebitz.dissectors.inspection.isolation import IsolatedTable, end_of_game
 from kiebitz.dissectors.inspection.memo import FrameCache
-from kiebitz.dissectors.inspection.protocol_guess import ProtocolGuess, as_notes
+from kiebitz.dissectors.inspection.recognition import ProtocolGuess, Recognition, Undecided, as_notes
 from kiebitz.dissectors.model import (
     DIRECTIONS,
     OPPOSITE,
@@ -46,16 +46,6 @@ from kiebitz.dissectors.model import (
     TableInfo,
     ending_of,
 )
-
-MAX_UNDECIDED_ITEMS = {"udp": 64, "tcp": 4096}
-"""Maximum number of waiting items of a server with unknown protocol: datagrams are messages, segments are
-not."""
-
-MAX_UNDECIDED_HEAD = 64 << 10
-"""Number of bytes at the start of a TCP stream's direction that are examined to recognise the protocol."""
-
-MAX_UNDECIDED_BYTES = 8 << 20
-"""Maximum number of waiting bytes of all servers together: a capture may contain much that is no game."""
 
 MAX_IDLE_SERVERS = 1024
 """Maximum number of remembered servers without open streams; the one idle for longest is evicted."""
@@ -98,28 +88,19 @@ def configured(decode_as: DecodeAs, server: ServerAddress) -> list[Dissector | N
     return [decode_as[port] for port in ports if port in decode_as][:1]
 
 
-class _Head(msgspec.Struct, eq=False):
-    """The first bytes of a TCP stream's direction; they are examined again when there are `enough`."""
+class _Server(Undecided, eq=False):
+    """A server endpoint and the knowledge of its protocol; `streams` is the number of open streams.
 
-    data: bytearray = msgspec.field(default_factory=bytearray)
-    enough: int = 1
-
-
-class _Server(msgspec.Struct, eq=False):
-    """A server endpoint and the knowledge of its protocol; `streams` is the number of open streams."""
+    It is undecided while items wait, then it has a dissector and a table, at first with a guess that later
+    messages may disprove. Or it is given up: nothing of it is read.
+    """
 
     streams: int = 0
     dissector: Dissector | None = None
     table: IsolatedTable | None = None
-    waiting: list[Item] = msgspec.field(default_factory=list)
-    heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
     given_up: bool = False
     guess: ProtocolGuess | None = None
     """The evidence for the protocol; None once it is certain."""
-    disproved: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
-    """The messages that led to a guess that was withdrawn."""
-    failed: set[Dissector] = msgspec.field(default_factory=set)
-    """The dissectors that raised an exception when they looked at its bytes."""
     memos: Mapping[Direction, FrameCache] = msgspec.field(default_factory=dict)
     """The caches of its protocol's decoded frames; empty while the protocol is unknown."""
 
@@ -184,7 +165,7 @@ class Inspector:
         self._latest_ns = 0
         self._is_catching_up = False
         """True while items are read that waited for the protocol to be recognised."""
-        self._waiting_bytes = 0
+        self._recognition = Recognition(dissectors, self._report_failure)
         self._alteration_impact = AlterationImpact(self._findings, self._address_of)
         self._has_altered = False
         """True if any message was altered: hardly any session has one, and others skip the checks for it."""
@@ -388,7 +369,7 @@ class Inspector:
             self._findings.diagnostics += as_notes(server.guess.held)
         self._abandon(server)
         server.given_up = True
-        for item in self._take_waiting(server):
+        for item in self._recognition.take(server):
             self._unread(item)
 
     def _abandon(self, server: _Server) -> None:
@@ -432,76 +413,37 @@ class Inspector:
 
     def _wait(self, server: _Server, item: Item) -> None:
         """Queue an item of a server with unknown protocol, unless the item identifies the protocol."""
-        stream = item.stream
         if isinstance(item, End) and not server.waiting:
             # Connections without data, again and again, reveal nothing about the protocol.
             return
-        server.waiting.append(item)
-        if isinstance(item, Chunk):
-            self._waiting_bytes += len(item.data)
-            beginning = item.data if stream.transport == "udp" else _beginning(server, item)
-            for dissector in identify(
-                self._candidates(server), stream, item.direction, beginning, self._on_error(server, item)
-            ):
-                if not _is_disproved(server, dissector, item.direction, beginning):
-                    self._decide(server, dissector, stream)
-                    return
-        elif isinstance(item, Gap):
-            server.heads.pop((stream.id, item.direction), None)
-        if (
-            len(server.waiting) >= MAX_UNDECIDED_ITEMS[stream.transport]
-            or self._waiting_bytes > MAX_UNDECIDED_BYTES
-        ):
+        dissector = self._recognition.wait(server, item)
+        if dissector is not None:
+            self._decide(server, dissector, item.stream)
+        elif self._recognition.is_full(server):
             self._decide_by_likeness(server)
 
     def _decide_by_likeness(self, server: _Server) -> None:
         """Without certain evidence, choose the protocol that the messages resemble, or give the server up."""
-        looked_at: set[tuple[int, Direction]] = set()
-        for item in server.waiting if not server.disproved else ():
-            if not isinstance(item, Chunk):
-                continue
-            data = item.data
-            if item.stream.transport == "tcp":
-                key = (item.stream.id, item.direction)
-                if key in looked_at or key not in server.heads:
-                    continue
-                looked_at.add(key)
-                data = bytes(server.heads[key].data)
-            for dissector, direction, _ in recognise(
-                self._candidates(server), item.stream.transport, data, self._on_error(server, item)
-            ):
-                if direction == item.direction:
-                    with self._isolating(server, item.stream):
-                        self._decide(server, dissector, item.stream, is_likely=False)
-                    return
-        server.given_up = True
-        for item in self._take_waiting(server):
-            self._unread(item)
+        found = self._recognition.most_similar(server)
+        if found is None:
+            server.given_up = True
+            for item in self._recognition.take(server):
+                self._unread(item)
+            return
+        dissector, stream = found
+        with self._isolating(server, stream):
+            self._decide(server, dissector, stream, is_identified=False)
 
-    def _candidates(self, server: _Server) -> Collection[Dissector]:
-        """Return the dissectors that may recognise a server's protocol."""
-        if not server.failed:
-            return self._dissectors
-        return [dissector for dissector in self._dissectors if dissector not in server.failed]
+    def _report_failure(self, dissector: Dissector, chunk: Chunk, error: Exception) -> None:
+        """Report a dissector that cannot look at a server's bytes."""
+        self._findings.diagnostics.append(
+            end_of_game(error, chunk.stream, chunk.direction, chunk.ts_ns, protocol=dissector.protocol)
+        )
 
-    def _on_error(self, server: _Server, chunk: Chunk) -> OnError:
-        """Return the function that excludes a dissector that cannot look at a server's bytes."""
-
-        def exclude(dissector: Dissector, error: Exception) -> None:
-            server.failed.add(dissector)
-            self._findings.diagnostics.append(
-                end_of_game(error, chunk.stream, chunk.direction, chunk.ts_ns, protocol=dissector.protocol)
-            )
-
-        return exclude
-
-    def _take_waiting(self, server: _Server) -> list[Item]:
-        waiting, server.waiting = server.waiting, []
-        server.heads.clear()
-        self._waiting_bytes -= sum(len(item.data) for item in waiting if isinstance(item, Chunk))
-        return waiting
-
-    def _decide(self, server: _Server, dissector: Dissector, stream: Stream, is_likely: bool = True) -> None:
+    def _decide(
+        self, server: _Server, dissector: Dissector, stream: Stream, is_identified: bool = True
+    ) -> None:
+        """Read a server by a protocol from now on; `is_identified` if its last item can be of no other."""
         self._ids.table += 1
         info = TableInfo(self._ids.table, dissector.protocol, stream.server)
         self._findings.tables.append(info)
@@ -524,9 +466,9 @@ class Inspector:
             if conversation.server is server:
                 conversation.stream.protocol = dissector.protocol
                 self._findings.streams.append(conversation.stream)
-        waited = self._take_waiting(server)
-        # The last item makes it likely; everything before may be anything.
-        self._is_catching_up = is_likely
+        waited = self._recognition.take(server)
+        # The last item identifies it; everything before may be anything.
+        self._is_catching_up = is_identified
         for item in waited:
             # A stream may have ended while its items waited.
             conversation = self._conversations.get(item.stream.id) or _Conversation(item.stream, server)
@@ -810,23 +752,3 @@ class Inspector:
                 message.id,
             )
         )
-
-
-def _is_disproved(server: _Server, dissector: Dissector, direction: Direction, data: bytes) -> bool:
-    """Return True if a datagram contains a message that has led to a wrong guess before."""
-    row = dissector.codec.decode(data, direction).row if server.disproved else None
-    return row is not None and (direction, row.name) in server.disproved
-
-
-def _beginning(server: _Server, chunk: Chunk) -> bytes:
-    """Return the first bytes of a direction if they are due to be examined again, else no bytes.
-
-    A segment may be a single byte: examined each time, a stream of those would take quadratic time.
-    """
-    head = server.heads.setdefault((chunk.stream.id, chunk.direction), _Head())
-    room = MAX_UNDECIDED_HEAD - len(head.data)
-    head.data += chunk.data[:room]
-    if room <= 0 or len(head.data) < head.enough:
-        return b""
-    head.enough = len(head.data) + max(1, len(head.data) // 8)
-    return bytes(head.data)

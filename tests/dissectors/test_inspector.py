@@ -19,7 +19,8 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
-from kiebitz.dissectors.inspection.inspector import MAX_IDLE_SERVERS, MAX_UNDECIDED_ITEMS, Inspector
+from kiebitz.dissectors.inspection.inspector import MAX_IDLE_SERVERS, Inspector
+from kiebitz.dissectors.inspection.recognition import MAX_UNDECIDED_ITEMS
 from kiebitz.dissectors.model import (
     Chunk,
     End,
@@ -98,7 +99,7 @@ def test_much_foreign_traffic_to_many_servers_does_not_pile_up_either(
     transport: Transport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound = 2 << 20
-    monkeypatch.setattr("kiebitz.dissectors.inspection.inspector.MAX_UNDECIDED_BYTES", bound)
+    monkeypatch.setattr("kiebitz.dissectors.inspection.recognition.MAX_UNDECIDED_BYTES", bound)
     inspector = Inspector(BUILT_IN, Ids())
     tracemalloc.start()
     try:

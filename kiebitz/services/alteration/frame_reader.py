@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kiebitz.dissectors.dissector import ServerAddress, address_of, identify
-from kiebitz.dissectors.inspection.inspector import (
-    MAX_UNDECIDED_HEAD,
-    MAX_UNDECIDED_ITEMS,
-    DecodeAs,
-    configured,
-)
+from kiebitz.dissectors.inspection.inspector import DecodeAs, configured
+from kiebitz.dissectors.inspection.recognition import MAX_UNDECIDED_HEAD, MAX_UNDECIDED_ITEMS
 from kiebitz.dissectors.model import OPPOSITE, Stream
 from kiebitz.dissectors.registry import installed
 from kiebitz.services.alteration.delivery_queue import DirectionQueue, Framing, RelayedStream, Server

@@ -13,7 +13,7 @@ from strength import few_captures, times
 
 from kiebitz.dissectors.dissector import recognise
 from kiebitz.dissectors.inspection.inspector import GUESS_WITHDRAWN, Inspector
-from kiebitz.dissectors.inspection.protocol_guess import ENOUGH_MESSAGES
+from kiebitz.dissectors.inspection.recognition import ENOUGH_MESSAGES
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Ids, Item, Stream, Transport
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.proxy.capture.files import open_capture
