@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from make_file_schema import json_schema
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
@@ -21,7 +22,7 @@ PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text()
 _BLOCKS = re.findall(r"^```(?:python|toml)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 FILE = _BLOCKS[0]
 FIRST = next(block for block in _BLOCKS if block.startswith('"""Dice'))
-REFERENCE = (ROOT / "docs" / "protocol-files.md").read_text()
+REFERENCE = "".join(path.read_text() for path in sorted((ROOT / "docs").glob("protocol-files*.md")))
 WHOLE_FILES = [FILE, *re.findall(r"^```toml\n(protocol = .*?)^```$", REFERENCE, re.DOTALL | re.MULTILINE)]
 EXCERPTS = [block for block in _BLOCKS if block not in (FILE, FIRST)]
 SOURCES = [
@@ -55,6 +56,12 @@ def test_an_excerpt_is_in_a_package(excerpt: str) -> None:
 @pytest.mark.parametrize("file", WHOLE_FILES, ids=lambda file: file.splitlines()[0])
 def test_a_file_of_a_page_has_no_remarks(file: str) -> None:
     assert read(file).remarks == ()
+
+
+def test_the_reference_has_all_keys() -> None:
+    rows = re.findall(r"^\| \[[^|]*\]\([^|)]*\) \| ((?:`\w+`(?:, )?)+) \|$", REFERENCE, re.MULTILINE)
+    tables = json_schema()["$defs"].values()
+    assert sorted(rows) == sorted(", ".join(f"`{key}`" for key in part["properties"]) for part in tables)
 
 
 def test_there_are_excerpts() -> None:

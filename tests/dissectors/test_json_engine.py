@@ -118,7 +118,8 @@ def test_a_list_has_the_specified_number_of_items() -> None:
         assert decoded.valid == (1 <= count <= 2)
 
 
-_ISLANDS = (ROOT / "docs" / "protocol-files.md").read_text().split('protocol = "islands"')[1].split("```")[0]
+_PAGE = (ROOT / "docs" / "protocol-files-more.md").read_text()
+_ISLANDS = _PAGE.split('protocol = "islands"')[1].split("```")[0]
 
 
 @pytest.mark.parametrize(
