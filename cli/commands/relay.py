@@ -46,8 +46,8 @@ from kiebitz.proxy.relay.modes import Mitmproxy, Mode, SettingError, Transparent
 from kiebitz.proxy.system.deferred_signals import Interrupted, deferred_signals, end_with_parent
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.services.recording.notices import Notices
+from kiebitz.services.recording.recorder_supervisor import RecorderSupervisor
 from kiebitz.services.recording.resume import recover
-from kiebitz.services.recording.supervisor import RecorderSupervisor
 from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
 

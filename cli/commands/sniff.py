@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
     from kiebitz.dissectors.inspection.inspector import DecodeAs
     from kiebitz.proxy.capture.live import CapturePipe
-    from kiebitz.services.publishing.supervisor import TapSupervisor
+    from kiebitz.services.publishing.tap_supervisor import TapSupervisor
 
 _AT_ONCE = 1000
 """Maximum number of packets to read between two checks for a commit."""

@@ -22,7 +22,7 @@ from kiebitz.proxy.mitmproxy.streams import FlowJournal, StreamJournal
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.protocol_files import add_protocol_files
-from kiebitz.services.recording.supervisor import RecorderSupervisor
+from kiebitz.services.recording.recorder_supervisor import RecorderSupervisor
 from kiebitz.storage.database.schema import StorageError
 
 

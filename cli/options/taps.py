@@ -15,7 +15,7 @@ from kiebitz.proxy.taps.nats_url import NatsUrl, check_tap_name, default_tap_nam
 from kiebitz.services.publishing.tap_target import TapTarget, check_reachable
 
 if TYPE_CHECKING:
-    from kiebitz.services.publishing.supervisor import TapSupervisor
+    from kiebitz.services.publishing.tap_supervisor import TapSupervisor
 
 PLACE = Parsed("place", parse_nats_url)
 """nats://HOST:PORT/SUBJECT."""
@@ -78,7 +78,7 @@ class Publishing(msgspec.Struct, frozen=True):
         if self.place_of_tap is None:
             return nullcontext()
         # Slow to import, and most recordings are not published.
-        from kiebitz.services.publishing.supervisor import TapSupervisor
+        from kiebitz.services.publishing.tap_supervisor import TapSupervisor
 
         name = self.tap_name or default_tap_name()
         return TapSupervisor(TapTarget(self.place_of_tap, name, self.credentials), database)

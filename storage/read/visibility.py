@@ -19,7 +19,12 @@ from kiebitz.dissectors.dissector import Dissector, address_of
 from kiebitz.dissectors.game.broadcasts_only import broadcasts_only
 from kiebitz.dissectors.game.identities import Claim, Identities, Player
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.game.visibility import initial_view, revealed_changes, visible_changes, visible_state
+from kiebitz.dissectors.game.visible_state import (
+    initial_view,
+    revealed_changes,
+    visible_changes,
+    visible_state,
+)
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import PUBLIC, Change, Event, Game
 from kiebitz.dissectors.presentation import as_seen_by

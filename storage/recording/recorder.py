@@ -58,7 +58,11 @@ SessionKind = Literal["relay", "sniff", "import", "replay", "collect"]
 
 
 class Recorder:
-    """Writes one session into the database at `path` (or `MEMORY`). Raises StorageError if that fails.
+    """A recording of one session into the database at `path`, or `MEMORY`. Raises StorageError if it fails.
+
+    Its methods are called in this order: `record` with items, then `gather` and `write`, or both as `commit`,
+    again and again; at the end `finish` and `write`, then `release`, or all three as `close`. After an error
+    of `write`, it may be called again; `release` is always possible.
 
     `name` is the name of the session, the source's file name if None. `started_ns` is its time zero; None
     takes the time of the first item. `inspect` creates the inspection of the items. With an `anonymizer` only

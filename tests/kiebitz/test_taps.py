@@ -38,7 +38,7 @@ from kiebitz.dissectors.extras import EXTRAS
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.taps.nats_url import parse_nats_url
 from kiebitz.proxy.taps.wire_format import VERSION, Batch, encode
-from kiebitz.services.publishing.supervisor import TapSupervisor
+from kiebitz.services.publishing.tap_supervisor import TapSupervisor
 from kiebitz.services.publishing.tap_target import TapTarget
 
 CUT_S = 60.0
@@ -350,7 +350,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
 ) -> None:
     """The limit is 1 GiB; a lower one is tested."""
     bounded = partial(JournalWriter, max_bytes=4 << 20)
-    monkeypatch.setattr("kiebitz.services.publishing.supervisor.JournalWriter", bounded)
+    monkeypatch.setattr("kiebitz.services.publishing.tap_supervisor.JournalWriter", bounded)
     with server(tmp_path) as nats, ExitStack() as ending:
         nats.kill()
         place = parse_nats_url(place_at(nats.port))
