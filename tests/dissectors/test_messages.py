@@ -62,7 +62,8 @@ ROWS: list[Row] = [
 
 @each_protocol
 def test_messages_decode_to_what_they_say(dissector: Dissector) -> None:
-    check(path_of(dissector), rewritten(dissector))
+    path = path_of(dissector)
+    check(path, rewritten(dissector, path))
 
 
 @each_protocol

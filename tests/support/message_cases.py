@@ -50,16 +50,16 @@ def path_of(dissector: Dissector) -> Path:
     return DATA / "messages" / f"{dissector.protocol}.txt"
 
 
-def _blocks(dissector: Dissector) -> Iterator[tuple[str, list[str]]]:
+def _blocks(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield the title of a group, or "" for a message, and the lines."""
-    for block in re.split(r"\n(?! )", path_of(dissector).read_text().strip("\n")):
+    for block in re.split(r"\n(?! )", path.read_text().strip("\n")):
         yield (block.removeprefix("== ") if block.startswith("== ") else "", block.split("\n"))
 
 
-def rewritten(dissector: Dissector) -> str:
+def rewritten(dissector: Dissector, path: Path) -> str:
     """Return the text of the file with all that is read from the messages made anew."""
     text = ""
-    for _, lines in _blocks(dissector):
+    for _, lines in _blocks(path):
         is_message = re.match("[<>] ", lines[0])
         text += written(dissector, *read_line(lines[0])) if is_message else "\n".join([*lines, ""])
     return text
@@ -104,11 +104,11 @@ def _encoded(dissector: Dissector, name: str, direction: Direction, fields: dict
 
 
 @cache
-def groups(dissector: Dissector) -> dict[str, list[Case]]:
-    """Return the cases of a protocol by the titles of their groups."""
+def groups(dissector: Dissector, path: Path | None = None) -> dict[str, list[Case]]:
+    """Return the cases of a protocol, or of another file, by the titles of their groups."""
     found: dict[str, list[Case]] = {}
     group = ""
-    for title, lines in _blocks(dissector):
+    for title, lines in _blocks(path or path_of(dissector)):
         group = title or group
         if re.match("[<>] ", lines[0]):
             found.setdefault(group, []).append(_case(lines))
