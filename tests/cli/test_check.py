@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command import ODD, TINY, kiebitz
+from command import ODD, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -83,39 +83,6 @@ def test_any_bytes_can_be_shown(data: bytes, offset: int, length: int) -> None:
         assert set(carets) <= {" ", "^"}
         assert carets.endswith("^")
         assert len(carets) <= cell_len(text) + 1
-
-
-def test_a_block_names_place_problem_and_sender() -> None:
-    done = kiebitz("check", ODD, "-Y", 'diag.code == "missing-field"')
-    assert done.status == 3
-    first = done.out.split("\n\n")[0].splitlines()
-    assert first == [
-        "error[missing-field]: REGISTER ends before its name",
-        first[1],
-        "   | REGISTER",
-        "   |         ^",
-        "   = expected: REGISTER;name",
-        "   = clause: Anmelden",
-        "   = blame: client (malformed)",
-    ]
-    assert first[1].startswith("  --> 1.087402 s, message #10, stream ")
-    assert first[1].endswith(" → 127.0.0.1:9000 (c2s), byte 8 of REGISTER (8 of that direction)")
-    assert done.out.splitlines()[-1].endswith(" errors, no warnings, no notes")
-
-
-def test_a_note_is_not_counted_against_a_player() -> None:
-    done = kiebitz("check", TINY, "-Y", 'diag.severity == "note"')
-    assert "note[dialect]" in done.out
-    assert "blame" not in done.out
-    notes = kiebitz("check", TINY, "-Y", 'diag.severity == "note"', "--json").json
-    assert {note["blame"] for note in notes} == {None}
-
-
-def test_notes_alone_are_no_failure() -> None:
-    done = kiebitz("check", TINY)
-    assert done.status == 0
-    assert done.out.splitlines()[-1].startswith("no errors, no warnings, ")
-    assert kiebitz("check", ODD, "-Y", 'diag.severity == "note"').status == 0
 
 
 @pytest.mark.full

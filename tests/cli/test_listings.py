@@ -10,7 +10,6 @@ import io
 import json
 import os
 import pty
-import re
 import signal
 import sqlite3
 import subprocess
@@ -46,73 +45,9 @@ def nasty(tmp_path_factory: pytest.TempPathFactory) -> str:
     return record(tmp_path_factory.mktemp("nasty") / "nasty.db", talk.ends().items)
 
 
-@pytest.mark.full
-def test_sessions(database: str) -> None:
-    rows = kiebitz("sessions", database, "--json").json
-    assert [(row["id"], row["name"], row["kind"]) for row in rows] == [
-        (1, "maexchen-head-tiny.pcap", "import"),
-        (2, "maexchen-head-odd.pcap", "import"),
-    ]
-    assert rows[0]["messages"] == 69
-    assert rows[0]["streams"] == 5
-    assert rows[0]["started"].endswith("+00:00")
-    assert rows[0]["errors"] == 0
-    assert rows[1]["errors"] > 0
-
-
-def test_the_latest_session_is_taken_unless_one_is_named(database: str) -> None:
-    latest = kiebitz("streams", database, "--json")
-    assert f"{database} has 2 sessions; using the latest, {database}:2" in latest.err
-    first = kiebitz("streams", f"{database}:1", "--json")
-    assert first.err == ""
-    assert len(first.json) == 5 < len(latest.json)
-
-
 def test_a_capture_file_and_its_session_list_the_same(database: str) -> None:
     for command in ("streams", "games", "messages", "events"):
         assert kiebitz(command, TINY, "--json").json == kiebitz(command, f"{database}:1", "--json").json
-
-
-def test_streams_and_games(database: str) -> None:
-    streams = kiebitz("streams", f"{database}:1", "--json").json
-    assert streams[0] == {
-        "number": 1,
-        "id": 1,
-        "protocol": "maexchen",
-        "transport": "udp",
-        "client": "127.0.0.1:40176",
-        "server": "127.0.0.1:9000",
-        "opened": 0.0,
-        "closed": 1.403674,
-        "close_reason": "end",
-        "messages": 17,
-        "bytes": streams[0]["bytes"],
-        "missing_c2s": 0,
-        "missing_s2c": 0,
-    }
-    games = kiebitz("games", f"{database}:1")
-    assert re.search(r"round 1 .* losers alice; reason ANNOUNCED_LOSING_DICE\n", games.out)
-    assert "no end recorded" in games.out
-
-
-def test_messages(database: str) -> None:
-    done = kiebitz("messages", f"{database}:1", "-Y", 'msg == "ANNOUNCED" && maexchen.dice == "6,5"')
-    lines = done.out.splitlines()
-    assert lines[0].split() == ["#", "time", "stream", "dir", "who", "name", "fields"]
-    assert len(lines) == 6
-    assert re.search(r" 1\.4\d{5} +1  s2c  alice +ANNOUNCED +dice=6,5 name=alice$", lines[1])
-    assert len({line.index("ANNOUNCED") for line in lines[1:]}) == 1
-
-
-def test_events_that_a_player_could_observe(database: str) -> None:
-    everything = kiebitz("events", f"{database}:1", "--json").json
-    carls = kiebitz("events", f"{database}:1", "--as", "carl", "--json").json
-    assert {"id": 14, "kind": "rolled", "sentence": "carl has rolled 3,3"}.items() <= everything[13].items()
-    assert [row["actor"] for row in carls if row["kind"] == "rolled"] == ["carl"]
-    assert len([row for row in everything if row["kind"] == "rolled"]) == 2
-    wrong = kiebitz("events", f"{database}:1", "--as", "cral")
-    assert (wrong.status, wrong.out) == (1, "")
-    assert "there is no player cral in this session; did you mean carl?" in wrong.err
 
 
 def test_all_forms_are_equivalent(database: str) -> None:
@@ -131,17 +66,6 @@ def test_all_forms_are_equivalent(database: str) -> None:
             for row in rows
         ]
     assert len(kiebitz(*arguments).out.splitlines()) == len(rows) + 1
-
-
-@pytest.mark.parametrize("form", [(), ("--json",), ("--nl",), ("--csv",), ("--tsv",)])
-def test_nothing_found_is_a_header_and_a_sentence(database: str, form: tuple[str, ...]) -> None:
-    done = kiebitz("messages", database, "-Y", "game == 999999", *form)
-    assert done.status == 0
-    assert "kiebitz: no matching messages" in done.err
-    if form == ("--json",):
-        assert done.json == []
-    else:
-        assert len(done.out.splitlines()) == (0 if form == ("--nl",) else 1)
 
 
 @pytest.mark.full(but=1)
@@ -197,12 +121,6 @@ def test_follow_shows_gaps_and_empty_datagrams(tmp_path: Path) -> None:
     assert "0000000b  [12 bytes missing]" in kiebitz("follow", database, "1", "--hex").out
 
 
-def test_an_unknown_stream_is_reported_with_those_there_are(database: str) -> None:
-    done = kiebitz("follow", f"{database}:1", "77")
-    assert done.status == 1
-    assert "no stream 77; there are 1 to 5" in done.err
-
-
 @pytest.mark.parametrize(
     ("session", "sentence"),
     [
@@ -231,14 +149,6 @@ def test_files_that_are_neither(tmp_path: Path) -> None:
         assert (done.status, done.out) == (1, "")
         assert "Traceback" not in done.err
         assert "error of Kiebitz" not in done.err
-
-
-def test_a_wrong_filter_is_shown_with_a_caret(database: str) -> None:
-    done = kiebitz("messages", database, "-Y", "maexchen.dise == 3")
-    assert (done.status, done.out) == (2, "")
-    sentence, text, caret = done.err.splitlines()
-    assert "maexchen.dice" in sentence
-    assert text[caret.index("^") :].startswith("maexchen.dise")
 
 
 @pytest.mark.full
@@ -332,17 +242,6 @@ def _on_a_terminal(*arguments: str, **environment: str) -> str:
 
 
 @pytest.mark.full
-def test_on_a_terminal_there_are_colours_and_every_row_fits(database: str) -> None:
-    colour = re.compile(r"\x1b\[[0-9;]*3[0-9][0-9;]*m")
-    table = re.sub(r"\x1b\[[0-9;]*m", "", _on_a_terminal("messages", f"{database}:1"))
-    assert max(map(len, table.splitlines())) <= 100
-    assert "…" in table
-    assert colour.search(_on_a_terminal("check", f"{database}:1"))
-    assert not colour.search(_on_a_terminal("check", f"{database}:1", NO_COLOR="1"))
-    assert not colour.search(kiebitz("check", f"{database}:1").out)
-
-
-@pytest.mark.full
 def test_raw_bytes_do_not_go_to_a_terminal(nasty: str) -> None:
     shown = _on_a_terminal("follow", nasty, "1", "--raw")
     assert "--raw is unsafe on a terminal" in shown
@@ -371,75 +270,6 @@ def test_each_session_has_the_rows_that_it_has_by_itself(listing: str, both: str
     ]
     assert rows == alone
     assert {row["session"] for row in rows} == {f"{both}:1", f"{both}:2", ODD}
-
-
-def test_diagnostics_of_several_are_below_their_session_s_name(both: str) -> None:
-    done = kiebitz("check", f"{both}:*", TINY, "-Y", 'diag.severity == "error"')
-    first, *_, last = done.out.splitlines()
-    assert (done.status, first, last) == (3, f"{both}:2", "2 errors, no warnings, no notes")
-    assert f"{both}:1" not in done.out
-    alone = kiebitz("check", f"{both}:2", "-Y", 'diag.severity == "error"').out
-    assert done.out == f"{both}:2\n\n{alone}"
-
-
-def test_diagnostics_of_several_are_summed_up_for_each(both: str) -> None:
-    rows = kiebitz("check", f"{both}:*", "--summary", "--json").json
-    alone = [
-        {"session": session, **row}
-        for session in (f"{both}:1", f"{both}:2")
-        for row in kiebitz("check", session, "--summary", "--json").json
-    ]
-    assert rows == alone
-
-
-@pytest.mark.parametrize("listing", LISTINGS)
-def test_one_session_has_no_column_for_it(listing: str) -> None:
-    assert all("session" not in row for row in kiebitz(listing, TINY, "--json").json)
-
-
-def test_a_database_with_one_session_is_listed_like_one_with_several(tmp_path: Path) -> None:
-    path = str(tmp_path / "one.db")
-    assert kiebitz("import", TINY, "-w", path).status == 0
-    assert {row["session"] for row in kiebitz("events", f"{path}:*", "--json").json} == {f"{path}:1"}
-
-
-def test_people_see_first_which_session_it_is(both: str) -> None:
-    title, *lines = kiebitz("games", f"{both}:*").out.splitlines()
-    assert title.split()[:3] == ["session", "#", "protocol"]
-    assert [line.split()[0] for line in lines] == [f"{both}:1", f"{both}:1", f"{both}:2"]
-
-
-def test_a_filter_is_asked_of_each(both: str) -> None:
-    rows = kiebitz("messages", f"{both}:*", "-Y", 'msg in {"ROLL", "KARTE"}', "--json").json
-    assert {(row["session"], row["name"]) for row in rows} == {(f"{both}:1", "ROLL"), (f"{both}:2", "KARTE")}
-
-
-def test_a_player_need_not_be_in_each(both: str) -> None:
-    rows = kiebitz("events", f"{both}:*", "--as", "alice", "--json").json
-    assert {row["session"] for row in rows} == {f"{both}:1"}
-
-
-@pytest.mark.full(but=2)
-@pytest.mark.parametrize(
-    ("arguments", "status", "told"),
-    [
-        (["events", TINY, "no.pcap"], 1, "no.pcap: there is no such file"),
-        (["events", "no.db:*"], 1, "no.db: there is no such file"),
-        (["games", f"{TINY}:*"], 1, f"{TINY}: this is not a database; only databases have numbered sessions"),
-        (["messages", TINY, ODD, "-F"], 2, "-F requires a single session"),
-        (["messages", "DB:*", "-F"], 2, "-F requires a single session"),
-        (["messages", TINY, ODD, "-Y", 'msg == "KARTE"'], 0, "no matching messages"),
-        (["messages", TINY, ODD, "--altered"], 0, "no alterations in these sessions"),
-        (["messages", TINY, ODD, "-Y", "dise == 3"], 2, 'no field "dise"'),
-        (["check", TINY, ODD, "--at", "#3"], 2, "--at requires a single session"),
-        (["games"], 2, "Missing argument 'SESSION...'"),
-        (["state", "DB:*"], 1, "DB:*: this command takes one session at a time, as in DB:1"),
-    ],
-)
-def test_impossible_actions_are_reported(arguments: list[str], status: int, told: str, both: str) -> None:
-    done = kiebitz(*(word.replace("DB", both) for word in arguments))
-    assert (done.status, done.out.count("\n") <= 1) == (status, True)
-    assert told.replace("DB", both) in done.err
 
 
 def test_a_database_without_a_session_is_reported(tmp_path: Path) -> None:

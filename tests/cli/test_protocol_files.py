@@ -8,12 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command import TINY, kiebitz
+from command import kiebitz
 from dice_file import DICE, OTHER, SENTENCES, capture_game, record_game, write_file
 
 import kiebitz as library
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.registry import dissector_of, protocol_files
+from kiebitz.dissectors.registry import dissector_of
 
 pytestmark = pytest.mark.usefixtures("protocol_files_forgotten")
 
@@ -41,69 +41,6 @@ def sentences(*arguments: str) -> list[str]:
     return [event["event"] if "event" in event else event["sentence"] for event in done.json]
 
 
-READERS = {
-    "check": ("no errors", ()),
-    "events": ("alice rolls 5", ()),
-    "export": ("alice rolls 5", ("-T", "jsonl")),
-    "follow": ("ROLLED alice 5", ("1",)),
-    "games": ("", ()),
-    "messages": ("pips=5", ()),
-    "replay": ("alice rolls 5", ("--speed", "1000")),
-    "show": ("pips", ("#7",)),
-    "state": ("1 roll", ()),
-    "stats": ("", ()),
-    "streams": ("dice", ()),
-    "whatif": ("", ("--drop", "#6")),
-}
-
-
-@pytest.mark.full(but=4)
-@pytest.mark.parametrize("command", READERS)
-def test_a_command_reads_a_capture_with_a_protocol_file(command: str, capture: str, dice: str) -> None:
-    expected, words = READERS[command]
-    done = kiebitz(command, capture, *words, "-P", dice)
-    assert done.status in (0, 3), done.err
-    assert expected in done.out
-    assert protocol_files() == ()
-
-
-@pytest.mark.full(but=3)
-@pytest.mark.parametrize("command", [*READERS])
-def test_a_database_is_read_without_its_protocol_file(command: str, database: str) -> None:
-    expected, words = READERS[command]
-    done = kiebitz(command, database, *words)
-    assert done.status in (0, 3), done.err
-    assert expected in done.out
-    assert "not installed" not in done.err
-    assert "dice here" not in done.err
-
-
-def test_two_sessions_are_compared_with_a_protocol_file(capture: str, dice: str, database: str) -> None:
-    assert kiebitz("diff", capture, database, "-P", dice).status == 0
-
-
-def test_filters_know_the_fields_of_a_protocol_file(capture: str, dice: str) -> None:
-    done = kiebitz("messages", capture, "-P", dice, "-Y", "dice.pips > 4", "--json")
-    assert len(done.json) == 2
-    done = kiebitz("messages", capture, "-P", dice, "-Y", "dice.pipps > 4")
-    assert done.status == 2
-    assert "did you mean" in done.err
-
-
-def test_a_port_is_decoded_as_the_protocol_of_a_file(capture: str, dice: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "forced.db")
-    assert kiebitz("import", capture, "-w", path, "-d", "tcp.port==4711,dice", "-P", dice).status == 0
-    assert sentences(path) == SENTENCES
-
-
-def test_a_mistake_is_shown_with_a_caret(tmp_path: Path, capture: str) -> None:
-    bad = write_file(tmp_path, DICE.replace("pips=pips", "pips=pipz"))
-    done = kiebitz("events", capture, "-P", bad)
-    assert done.status == 2
-    assert done.err.startswith(f"kiebitz: {bad}:")
-    assert "^" in done.err
-
-
 @pytest.mark.parametrize(
     ("content", "reason"),
     {
@@ -125,88 +62,7 @@ def test_an_unusable_file_is_reported(
     assert reason in done.err
 
 
-def test_a_file_cannot_replace_a_built_in_protocol(tmp_path: Path, capture: str) -> None:
-    path = write_file(tmp_path, DICE.replace('"dice"', '"okey"', 1))
-    done = kiebitz("events", capture, "-P", path)
-    assert done.status == 2
-    assert "choose another name" in done.err
-
-
-def test_two_files_must_not_describe_one_protocol_differently(
-    tmp_path: Path, dice: str, capture: str
-) -> None:
-    other = write_file(tmp_path, OTHER, "other.toml")
-    done = kiebitz("events", capture, "-P", dice, "-P", other)
-    assert done.status == 2
-    assert f"{dice} and {other} describe the protocol dice differently" in done.err
-    same = write_file(tmp_path, DICE, "same.toml")
-    assert kiebitz("events", capture, "-P", dice, "-P", same).status == 0
-
-
-def test_a_protocol_file_takes_no_traffic_from_a_built_in_protocol(tmp_path: Path, dice: str) -> None:
-    loose = """\
-protocol = "loose"
-framing = "datagrams"
-format = "words"
-
-[messages]
-REGISTER = ["c: rest?=rest", "s: rest?=rest"]
-"""
-    path = write_file(tmp_path, loose, "loose.toml")
-    with_files = kiebitz("events", TINY, "-P", dice, "-P", path)
-    assert with_files.out == kiebitz("events", TINY).out
-
-
-def test_protocols_lists_a_protocol_file(dice: str) -> None:
-    done = kiebitz("protocols", "-P", dice)
-    assert f"Dice · {dice}" in done.out
-    done = kiebitz("protocols", "dice", "-P", dice)
-    assert f"from the protocol file {dice}" in done.out
-    assert "ROLLED" in done.out
-    assert "dice.pips" in done.out
-    assert kiebitz("protocols", "dice").status == 2
-
-
 # Databases.
-
-
-TEXTS = """
-protocol = "texts"
-[clauses]
-play = "4 Play"
-[descriptions]
-name = "who rolls"
-pips = "what the die shows"
-[messages]
-JOIN = "c: name=player"
-JOINED = "s*: name=player < JOIN"
-ROLL = "c:"
-[[messages.ROLLED]]
-is = "s*: name=player"
-about = "a roll"
-clause = "{play}, 2"
-[[messages.ROLLED]]
-is = "s*: name=player pips=1..6"
-summary = "{name}: {pips}"
-dialect = "ROLLED has pips"
-descriptions = { name = "who" }
-"""
-
-
-def test_texts_and_dialects_of_rows_are_shown(tmp_path: Path, capture: str) -> None:
-    path = write_file(tmp_path, TEXTS)
-    assert "alice: 5" in kiebitz("messages", capture, "-P", path).out
-    (note,) = kiebitz("check", capture, "-P", path, "--json").json
-    assert (note["severity"], note["code"], note["text"]) == ("note", "dialect", "ROLLED has pips")
-    shown = kiebitz("protocols", "texts", "-P", path).out
-    for expected in (
-        "ROLLED: a roll",
-        "name: who rolls",
-        "see: 4 Play, 2",
-        "name: who (",
-        "dialect: ROLLED has",
-    ):
-        assert expected in shown
 
 
 def test_the_file_of_a_protocol_is_written(dice: str) -> None:
@@ -254,21 +110,6 @@ def test_a_renamed_protocol_replaces_its_draft(tmp_path: Path, database: str) ->
     assert kiebitz("redissect", database, "-P", renamed).status == 0
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("SELECT name FROM protocol_files").fetchall() == [("pips",)]
-
-
-def test_databases_with_different_texts_need_the_option(tmp_path: Path, database: str, capture: str) -> None:
-    other, second = write_file(tmp_path, OTHER, "other.toml"), str(tmp_path / "second.db")
-    assert kiebitz("import", capture, "-w", second, "-P", other).status == 0
-    done = kiebitz("diff", database, second)
-    assert done.status == 1
-    assert f"{database} and {second} describe the protocol dice differently" in done.err
-    assert "-P" in done.err
-    assert kiebitz("diff", database, second, "-P", other).status == 0
-    # One after the other, each is read by its own.
-    done = kiebitz("events", database, second)
-    assert done.status == 0
-    assert "alice rolls 5" in done.out
-    assert "alice throws a 5" in done.out
 
 
 def test_derived_databases_contain_the_file(tmp_path: Path, database: str) -> None:

@@ -53,20 +53,6 @@ def notes(session: str, player: str | None = None) -> list[str]:
 # Arrows and notes.
 
 
-def test_a_round_as_drawn_on_the_board() -> None:
-    done = kiebitz("sequence", TINY)
-    assert (done.status, done.err) == (0, "")
-    header, *lines = done.out.splitlines()
-    assert header.split() == ["alice", "bob", "carl", "dora", "zuschauer", "server"]
-    place = next(place for place, line in enumerate(lines) if "ROUND STARTED players=" in line)
-    # One arrow to all five, and its event below.
-    assert lines[place + 1].count("◀") == 5
-    assert "▪ round 1 starts with carl, alice, dora, bob" in lines[place + 2]
-    assert done.out.count("ROUND STARTED") == 1
-    roll = next(line for line in arrows(done.out) if " ROLL " in line)
-    assert roll.rstrip().endswith("▶│")
-
-
 @pytest.mark.parametrize("game", a_few(GAMES, ["maexchen", "catan"]))
 def test_each_message_is_in_one_arrow_and_each_event_in_one_note(game: str) -> None:
     session = str(CAPTURES / GAMES[game])
@@ -82,16 +68,6 @@ def test_each_message_is_in_one_arrow_and_each_event_in_one_note(game: str) -> N
     for step in steps:
         ends = (step.first, step.last) if isinstance(step, Note) else (step.sender, *step.receivers)
         assert all(0 <= end < len(diagram.lifelines) for end in ends)
-
-
-@pytest.mark.full
-def test_errors_are_below_their_arrow() -> None:
-    done = kiebitz("sequence", ODD, "-T", "mermaid", "--from", "1s", "--to", "1.2s")
-    lines = [line.strip() for line in done.out.splitlines()]
-    place = lines.index("rect rgba(176, 0, 32, 0.15)")
-    assert re.fullmatch(r"p\d+->>p\d+: REGISTER", lines[place + 1])
-    assert "error#91;missing-field#93;#58; REGISTER ends before its name" in lines[place + 2]
-    assert lines[place + 3] == "end"
 
 
 def test_a_part_is_drawn() -> None:
