@@ -88,7 +88,11 @@ class SpectatorView:
         """Return the labels of a table's games by number, if there are several at once."""
         if self._player is not None:
             state = seen_state(self._visibility, self._player, table_id, seq)
-        games = state.get("games")
+        return self.games_in(state)
+
+    def games_in(self, seen: State) -> dict[str, str]:
+        """Return the same for the visible part of a state."""
+        games = seen.get("games")
         known = map(self._timeline.game, map(int, games)) if isinstance(games, dict) else ()
         found = {
             str(self._timeline.numbers.number("games", game.id)): self.label(game)

@@ -25,13 +25,12 @@ from kiebitz.cli.tui.keys import bindings, help_lines, key_line
 from kiebitz.cli.tui.listing import Listing
 from kiebitz.cli.tui.lists import FixedRows, LogRows, LogTail
 from kiebitz.cli.tui.message_pane import MessagePane
-from kiebitz.cli.tui.navigation import Navigator
+from kiebitz.cli.tui.navigation import Navigator, Tile
 from kiebitz.cli.tui.picture import Picture, SmallTables
 from kiebitz.cli.tui.scheduler import Scheduler
 from kiebitz.cli.tui.sequence_pane import SequencePane
 from kiebitz.cli.tui.strip_rendering import has_letters
 from kiebitz.cli.tui.timeline_bar import Bar, pane_title, status_line
-from kiebitz.dissectors.model import TableInfo
 from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.services.sessions import session_of
 from kiebitz.storage.database.opening import open_existing
@@ -94,8 +93,6 @@ class WatchApp(App[int], inherit_bindings=False):
         if self.viewer.follows and not self._has_chosen and self.viewer.has_several_games:
             self.show_several(True)
         if self.shows_several:
-            if self.several.has_hidden_tables:
-                self.several.refresh_tables()
             self.several.renew_changed()
             self.show_status()
         else:
@@ -282,7 +279,7 @@ class WatchApp(App[int], inherit_bindings=False):
         course = viewer.course
         with self.reporting_errors():
             if self.shows_several:
-                self.several.renew()
+                self.several.refresh_tables()
             elif course is not None:
                 self.query_one("#picture", Picture).renew()
                 self.query_one(Bar).show(course, viewer.marks)
@@ -379,7 +376,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def action_open(self) -> None:
         """Open the selected row."""
         if self.shows_several:
-            self._enlarge(self.several.table)
+            self._enlarge(self.several.tile)
         elif self.pane == "held":
             self.held_messages.do("let-go")
         elif self.viewer.steps:
@@ -390,12 +387,12 @@ class WatchApp(App[int], inherit_bindings=False):
     def action_tables(self) -> None:
         """Toggle between all tables side by side and one table."""
         if self.shows_several:
-            self._enlarge(self.several.table)
-        elif len(self.viewer.tables) > 1:
+            self._enlarge(self.several.tile)
+        elif len(self.viewer.tiles) > 1:
             self.show_several(True)
             self.show()
         else:
-            self.viewer.notice = "there is only one table"
+            self.viewer.notice = "there is only one table and game"
             self.show_status()
 
     def action_player(self) -> None:
@@ -430,7 +427,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.note("no relay holds messages here: start one with kiebitz relay --hold")
         else:
             if self.shows_several:
-                self._enlarge(self.several.table)
+                self._enlarge(self.several.tile)
             self._turn_to("held")
 
     def action_by_hand(self, deed: KeyAction) -> None:
@@ -480,11 +477,11 @@ class WatchApp(App[int], inherit_bindings=False):
         self.query_one("#sight", ContentSwitcher).current = "several" if several else "one"
         self.viewer.side_by_side = several
 
-    def _enlarge(self, table: TableInfo | None) -> None:
+    def _enlarge(self, tile: Tile | None) -> None:
         self._has_chosen = True
         self.show_several(False)
-        if table is not None:
-            self._move(lambda: self.viewer.switch_table(table))
+        if tile is not None:
+            self._move(lambda: self.viewer.switch_to(tile))
 
     def _turn_to(self, pane: str) -> None:
         self.pane = pane
@@ -527,7 +524,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def on_picture_opened(self, message: Picture.Opened) -> None:
         if self.shows_several:
-            self._enlarge(self.several.table_of(message.picture))
+            self._enlarge(self.several.tile_of(message.picture))
 
     def on_filter_line_written(self, message: FilterLine.Written) -> None:
         before = self.viewer.followed.wanted

@@ -40,7 +40,7 @@ KEYS = (
     Key("n", "error(1)", "n", "next error", "error"),
     Key("N", "error(-1)", "N", "previous error"),
     Key("slash", "filter", "/", "filter events and messages", "filter"),
-    Key("t", "tables", "t", "all tables side by side; Enter enlarges one", "tables"),
+    Key("t", "tables", "t", "all tables, or games at once; Enter enlarges one", "tables"),
     Key("a", "player", "a", "choose whose view is shown", "as"),
     Key(
         "tab",

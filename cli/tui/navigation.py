@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kiebitz.cli.spectator.followed_session import EventCursor, FollowedSession
 from kiebitz.cli.spectator.view import RECENT
@@ -10,14 +10,24 @@ from kiebitz.cli.terminal.screen import RenderableType
 from kiebitz.cli.tui.lists import ClientNames, DiagnosticRows, EventRows, MessageRows, StreamRows
 from kiebitz.cli.tui.marks import Marks
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
+from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.read.message_queries import diagnostics_numbered, messages
+from kiebitz.storage.read.seek import state_of_game
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
     from kiebitz.storage.read.timeline import Timeline
 
 _BEFORE_FIRST = -1
+
+
+class Tile(NamedTuple):
+    """A table, or one of its games by row id, if there are several at once."""
+
+    table: TableInfo
+    game: int | None = None
+
 
 _SEARCH_S = 0.008
 """Time in seconds to search before keys are handled."""
@@ -48,6 +58,8 @@ class Navigator:
         self._courses: dict[int, EventCursor] = {}
         self._marks: dict[int, Marks] = {}
         self._message: int | None = None
+        self._game: int | None = None
+        """Row id of the game chosen of several at once; None for that of the latest event."""
         self._moment: int | None = None
         """Id of the last event shown, of any table; None if it is the latest."""
         self._opening = _BEFORE_FIRST
@@ -97,24 +109,51 @@ class Navigator:
         """The current event."""
         return self.course.event(self.course.place) if self.course is not None else None
 
-    def picture(self, table: TableInfo | None = None) -> RenderableType | None:
-        """Return the picture of the current table, or of another one at the same time."""
+    @property
+    def tiles(self) -> list[Tile]:
+        """The tables at the current time, of several games at once each game."""
+        return [tile for table in self.tables for tile in self._tiles_of(table)]
+
+    def _tiles_of(self, table: TableInfo) -> list[Tile]:
+        course = self._course(table)
+        self._sync_cursor(course)
+        games = () if self.followed.game_id is not None else self._games(course)
+        number_of = self.followed.timeline.numbers.row_id_if_any
+        return [Tile(table, number_of("games", int(game))) for game in games] or [Tile(table)]
+
+    def _games(self, course: EventCursor) -> dict[str, str]:
+        """Return the labels of several games at once by number."""
+        return self.followed.spectator_view.games(course.table_id, course.seq, course.state())
+
+    def picture(self, tile: Tile | None = None) -> RenderableType | None:
+        """Return the picture of the current table, or of another tile at the same time."""
         if self.table is None:
             return None
-        course = self._course(table or self.table)
+        course = self._course(tile.table if tile is not None else self.table)
         self._sync_cursor(course)
-        spectator_view = self.followed.spectator_view
-        return spectator_view.picture(
-            course.table_id, course.state(), course.recent(RECENT), self.followed.game_id
-        )
+        game = tile.game if tile is not None else self._game_now()
+        return self.followed.spectator_view.picture(course.table_id, *self._scene(course, game))
 
     def svg(self) -> bytes:
         """Return the picture of the current table as SVG."""
         assert self.course is not None
         course = self.course
-        return self.followed.spectator_view.svg(
-            course.table_id, course.state(), course.recent(RECENT), self.followed.game_id
-        )
+        return self.followed.spectator_view.svg(course.table_id, *self._scene(course, self._game_now()))
+
+    def _game_now(self) -> int | None:
+        """Return the chosen game, None if it is not one of several at once now."""
+        assert self.table is not None
+        is_on = self._game is not None and Tile(self.table, self._game) in self._tiles_of(self.table)
+        return self._game if is_on else None
+
+    def _scene(self, course: EventCursor, game: int | None) -> tuple[State, list[Event], int | None]:
+        """Return the state of a table or of one of its games, the latest events, and the game's row id."""
+        state, timeline = course.state(), self.followed.timeline
+        if game is None:
+            return state, course.recent(RECENT), self.followed.game_id
+        if self.followed.player is None:
+            state = state_of_game(timeline, course.table_id, game, course.seq, state)
+        return state, timeline.recent(course.table_id, course.seq, RECENT, game), game
 
     def line(self) -> str:
         """Return the current event on one line."""
@@ -126,12 +165,13 @@ class Navigator:
         self._sync_cursor(course)
         return course.place
 
-    def latest(self, table: TableInfo) -> str:
-        """Return the last event of a table at the current time, as a sentence."""
-        event = self._course(table).event(self._course(table).place)
-        return (
-            self.followed.spectator_view.sentence(event) if event is not None else "nothing has happened yet"
-        )
+    def latest(self, tile: Tile) -> str:
+        """Return the last event of a tile at the current time, as a sentence."""
+        course, spectator_view = self._course(tile.table), self.followed.spectator_view
+        if tile.game is not None:
+            return spectator_view.latest(self._scene(course, tile.game)[1])
+        event = course.event(course.place)
+        return spectator_view.sentence(event) if event is not None else "nothing has happened yet"
 
     def message_id(self) -> int | None:
         """Return the opened message, or the first message that reports the current event."""
@@ -320,10 +360,11 @@ class Navigator:
 
     # Selection.
 
-    def switch_table(self, table: TableInfo) -> None:
-        """Switch to another table at the same time."""
-        self._sync_cursor(self._course(table))
-        self._choose(table)
+    def switch_to(self, tile: Tile) -> None:
+        """Switch to another table, or to one of its games, at the same time."""
+        self._sync_cursor(self._course(tile.table))
+        self._choose(tile.table)
+        self._game = tile.game
 
     def switch_viewer(self, player: str | None) -> None:
         """Switch to another player's view at the same time."""
@@ -402,7 +443,7 @@ class Navigator:
         if table == self.table and self._courses:
             return
         self.table = table
-        self._message = self._error = None
+        self._message = self._error = self._game = None
         of = table if len(self.tables) > 1 else None
         self.messages = MessageRows(self.followed, self.followed.messages(of), self._names, self._has_letters)
         self.diagnostics = DiagnosticRows(self.followed, self.followed.diagnostics(of), self._names)

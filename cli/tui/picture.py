@@ -13,9 +13,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from kiebitz.cli.terminal.screen import RenderableType, Style, Text
-from kiebitz.cli.tui.navigation import Navigator
+from kiebitz.cli.tui.navigation import Navigator, Tile
 from kiebitz.cli.tui.strip_rendering import line_strip, render_strips, strip_console
-from kiebitz.dissectors.model import TableInfo
 
 _TITLE_ROWS = 4
 """Rows that a text renderer reserves around a picture and that are free here."""
@@ -99,20 +98,20 @@ _GUTTER = 2
 
 
 class _TablePicture(Picture):
-    """The picture of a table; `table` is replaced when the list scrolls."""
+    """The picture of a table or game; `tile` is replaced when the list scrolls."""
 
-    def __init__(self, viewer: Navigator, table: TableInfo) -> None:
+    def __init__(self, viewer: Navigator, tile: Tile) -> None:
         super().__init__(self._small)
         self.viewer = viewer
-        self.table = table
+        self.tile = tile
         self.drawn = -1
         """The position that was drawn last."""
         self._latest = ""
 
     def _small(self) -> RenderableType | None:
-        picture = self.viewer.picture(self.table)
-        self.drawn = self.viewer.place_of(self.table)
-        self._latest = self.viewer.latest(self.table)
+        picture = self.viewer.picture(self.tile)
+        self.drawn = self.viewer.place_of(self.tile.table)
+        self._latest = self.viewer.latest(self.tile)
         return picture
 
     def render_line(self, y: int) -> Strip:
@@ -122,7 +121,7 @@ class _TablePicture(Picture):
 
 
 class SmallTables(Grid):
-    """As many tables as fit, one of them selected."""
+    """As many tables as fit, one of them selected; of several games at once each is one."""
 
     DEFAULT_CSS = """
     SmallTables { grid-gutter: 0 2; background: ansi_default; }
@@ -133,20 +132,21 @@ class SmallTables(Grid):
         self._viewer = viewer
         self._place = 0
         self._first = 0
+        self._tiles: list[Tile] = []
 
     @property
-    def table(self) -> TableInfo | None:
-        """The selected table."""
-        tables = self._viewer.tables
-        return tables[self._place] if self._place < len(tables) else None
+    def tile(self) -> Tile | None:
+        """The selected table or game."""
+        return self._tiles[self._place] if self._place < len(self._tiles) else None
 
     def where(self) -> str:
-        """Return the number of the selected table and the number of tables."""
-        return f"table {self._place + 1} of {len(self._viewer.tables)}"
+        """Return the number of the selected table, and the number of tables."""
+        has_games = any(tile.game is not None for tile in self._tiles)
+        return f"{'game' if has_games else 'table'} {self._place + 1} of {len(self._tiles)}"
 
-    def table_of(self, picture: Picture) -> TableInfo | None:
-        """Return the table of a picture."""
-        return picture.table if isinstance(picture, _TablePicture) else None
+    def tile_of(self, picture: Picture) -> Tile | None:
+        """Return the table or game of a picture."""
+        return picture.tile if isinstance(picture, _TablePicture) else None
 
     def on_mount(self) -> None:
         self.refresh_tables()
@@ -156,44 +156,38 @@ class SmallTables(Grid):
 
     def refresh_tables(self) -> None:
         """Show the current tables, or those around the selected one."""
-        tables = self._viewer.tables
-        columns, rows = _grid(len(tables), self.size.width, self.size.height)
+        self._tiles = self._viewer.tiles
+        self._place = max(0, min(self._place, len(self._tiles) - 1))
+        columns, rows = _grid(len(self._tiles), self.size.width, self.size.height)
         room = columns * rows
-        self._first = max(min(self._first, self._place, len(tables) - room), self._place - room + 1, 0)
-        seen = tables[self._first : self._first + room]
+        self._first = max(min(self._first, self._place, len(self._tiles) - room), self._place - room + 1, 0)
+        seen = self._tiles[self._first : self._first + room]
         shown = self._shown()
-        for small, table in zip(shown, seen, strict=False):
-            small.table = table
-        for table in seen[len(shown) :]:
-            self.mount(_TablePicture(self._viewer, table))
+        for small, tile in zip(shown, seen, strict=False):
+            small.tile = tile
+        for tile in seen[len(shown) :]:
+            self.mount(_TablePicture(self._viewer, tile))
         for small in shown[len(seen) :]:
             small.remove()
         self.styles.grid_size_columns = columns
         self.styles.grid_size_rows = rows
         # A row between them if there is one to spare.
         self.styles.grid_gutter_horizontal = int(self.size.height // rows > _HEIGHT)
-        self.renew()
-
-    @property
-    def has_hidden_tables(self) -> bool:
-        """True if some tables are not shown."""
-        return len(self._shown()) < len(self._viewer.tables)
+        for small in self._shown():
+            small.chosen = small.tile == self.tile
+            small.renew()
 
     def move(self, by: int) -> None:
         """Move the selection."""
-        self._place = max(0, min(self._place + by, len(self._viewer.tables) - 1))
+        self._place += by
         self.refresh_tables()
-
-    def renew(self) -> None:
-        """Draw all pictures again."""
-        for small in self._shown():
-            small.chosen = small.table == self.table
-            small.renew()
 
     def renew_changed(self) -> None:
         """Draw the tables again that have moved to another event."""
+        if self._tiles != self._viewer.tiles:
+            self.refresh_tables()
         for small in self._shown():
-            if small.drawn != self._viewer.place_of(small.table):
+            if small.drawn != self._viewer.place_of(small.tile.table):
                 small.renew()
 
     def _shown(self) -> list[_TablePicture]:

@@ -336,7 +336,7 @@ def _tables(
 ) -> Iterator[records.HomeTable]:
     """Yield a live table's games, if there are several at once, or else the table.
 
-    A game that has ended is one of them for a while. Alarms are about the table: the first one has them.
+    A game that has ended is one of them for a while.
     """
     timeline = reader.timeline
     since_ns = now_ns - _SHOWN_S * _SECOND_NS
@@ -348,7 +348,7 @@ def _tables(
         return
     view = reader.spectator_view(watch.viewer)
     for game in games:
-        table = _table(reader, info, game, live and game is games[0], watch, now_ns)
+        table = _table(reader, info, game, live, watch, now_ns, one_of=True)
         span = timeline.span(game.id)
         at = span[1].seq if span is not None else info.last
         latest = view.latest(timeline.recent(info.table, at, _RECENT, game.id))
@@ -363,7 +363,13 @@ def _tables(
 
 
 def _table(
-    reader: Reader, info: records.TableInfo, game: Game | None, live: bool, watch: LiveWatch, now_ns: int
+    reader: Reader,
+    info: records.TableInfo,
+    game: Game | None,
+    live: bool,
+    watch: LiveWatch,
+    now_ns: int,
+    one_of: bool = False,
 ) -> records.HomeTable:
     """Return a table as it is now, or at the end of its last game: after it, players leave."""
     timeline = reader.timeline
@@ -373,5 +379,5 @@ def _table(
         at = span[1].seq if span is not None else at
         result = _result(reader, game, watch.viewer, result_sentence)
     latest = reader.spectator_view(watch.viewer).latest(timeline.recent(info.table, at, _RECENT))
-    found = watch.table(reader, reader.table(info.table), game, now_ns) if live else TableWatch([])
+    found = watch.table(reader, reader.table(info.table), game, now_ns, one_of) if live else TableWatch([])
     return records.HomeTable(info, at, shortened(latest, MAX_TEXT), found.alerts, found.waiting, result)

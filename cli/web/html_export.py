@@ -124,15 +124,19 @@ class _Full(msgspec.Struct, rename={"diagnostics": "flaws"}):
     copies_in_all: int
 
 
+_Step = tuple[int, int, str | None, dict[str, str]]
+
+
 class _Table(msgspec.Struct):
     """A table in one view.
 
-    A step is a visible event: its index, that of the drawing after it, and the `closing` of a picture.
+    A step is a visible event: its index, that of the drawing after it, the `closing` of a picture, and the
+    labels of several games at once by number.
     """
 
     timeline: records.TimelineOverview
     opening: _Picture
-    steps: list[tuple[int, int, str | None]]
+    steps: list[_Step]
 
 
 class _View(msgspec.Struct):
@@ -402,7 +406,7 @@ class _FollowedTable:
         rendered = render_table(reader, table, first, player)
         drawing = page.add_drawing(rendered.drawings)
         self._opening = project(_Picture, rendered.picture, drawing=drawing)
-        self._steps: list[tuple[int, int, str | None]] = []
+        self._steps: list[_Step] = []
 
     def add(self, events: Sequence[Event], known: list[tuple[Event, int]]) -> None:
         """Add the last of the latest events; `known` are those that other views have of it, with indices."""
@@ -420,7 +424,8 @@ class _FollowedTable:
         self._scores.add(event.seq, self._seen_table.state)
         shown = [one for one in self._recent if one is not None]
         scene = view.scene_of(table.id, self._seen_table.state_with_last_game(), shown)
-        self._steps.append((index, page.drawing(table, scene), view.closing(events)))
+        games = view.games_in(self._seen_table.state)
+        self._steps.append((index, page.drawing(table, scene), view.closing(events), games))
 
     def table(self) -> _Table:
         """Return the table in this view."""

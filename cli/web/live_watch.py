@@ -25,6 +25,7 @@ from kiebitz.dissectors.model import Direction, Game, TableInfo, Transport
 from kiebitz.proxy.relay.modes import Reverse, parse_mode
 from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.wording import in_series
+from kiebitz.storage.read.seek import state_of_game
 
 PATIENCE_S = 20
 """Time in seconds without a message in a game after which the page says for whom it waits."""
@@ -57,10 +58,12 @@ _NO_LISTENER = "no program listens on that port"
 
 
 class _Problem(msgspec.Struct, frozen=True):
-    """An error at a table, with the sentence of its alarm."""
+    """An error at a table: the sentence of its alarm, its stream, and the row id of its game, if known."""
 
     ts_ns: int
     sentence: str
+    stream: int
+    game: int | None
 
 
 class _Loss(msgspec.Struct):
@@ -122,19 +125,31 @@ class LiveWatch:
             if server not in known and _is_recent(loss.latest_ns, now_ns)
         ]
 
-    def table(self, reader: Reader, table: TableInfo, game: Game | None, now_ns: int) -> TableWatch:
-        """Return what to show about a table with its latest game."""
+    def table(
+        self, reader: Reader, table: TableInfo, game: Game | None, now_ns: int, one_of: bool = False
+    ) -> TableWatch:
+        """Return what to show about a table with its latest game, or about one that is `one_of` several."""
         is_running = game is not None and not is_over(game)
         key = table.server, table.protocol
         problems = [one for one in self._problems.get(key, ()) if _is_recent(one.ts_ns, now_ns)]
         self._problems[key] = problems
+        others: set[int] = set()
+        if one_of and game is not None:
+            seated = {seat.name for seat in _seats(reader, table, self.viewer, game.id)}
+            streams = _streams_by_player(reader)
+            others = {stream for name, own in streams.items() if name not in seated for stream in own}
+            problems = [
+                one
+                for one in problems
+                if one.game == game.id or (one.game is None and one.stream not in others)
+            ]
         alerts = [one.sentence for one in reversed(problems)]
         loss = self._lost_servers.get(table.server)
         if loss is not None and (is_running or _is_recent(loss.latest_ns, now_ns)):
             return _watch([_lost_server(table.server, loss), *alerts])
         if not is_running:
             return _watch(alerts)
-        here = [one for one in self._connections if one.server == table.server]
+        here = [one for one in self._connections if one.server == table.server and one.id not in others]
         silent_ns = now_ns - max(map(self._used, here), default=now_ns)
         is_silent = silent_ns >= PATIENCE_S * _SECOND_NS
         if not is_silent and all(self._gone_ns(one) is None for one in here):
@@ -142,8 +157,9 @@ class LiveWatch:
         if here and _is_stopped(reader.timeline.session.source, here[0]):
             since_ns = max((self._used_ns.get(one.id, {}).get("s2c", 0) for one in here), default=0)
             return _watch([_lost_server(table.server, _Loss(since_ns, now_ns, _NO_LISTENER)), *alerts])
-        seats = _seats(reader, table, self.viewer)
-        gone = self._gone_players(reader, here, [seat.name for seat in seats])
+        seats = _seats(reader, table, self.viewer, game.id if one_of and game is not None else None)
+        streams = _streams_by_player(reader)
+        gone = self._gone_players(streams, here, [seat.name for seat in seats])
         if gone and len(gone) > 1 and all(self._gone_ns(one) is not None for one in here):
             since = _clock(max(gone.values()))
             return _watch(
@@ -158,14 +174,17 @@ class LiveWatch:
         ]
         if not is_silent:
             return _watch(alerts)
-        waiting = self._waiting(reader, here, [seat.name for seat in seats if seat.state == "turn"], gone)
+        waiting = self._waiting(streams, here, [seat.name for seat in seats if seat.state == "turn"], gone)
         return _watch(alerts, f"{waiting}, {_duration(silent_ns)}" if waiting is not None else None)
 
     def _waiting(
-        self, reader: Reader, here: Sequence[_Connection], turn: Sequence[str], gone: Collection[str]
+        self,
+        streams: Mapping[str, Sequence[int]],
+        here: Sequence[_Connection],
+        turn: Sequence[str],
+        gone: Collection[str],
     ) -> str | None:
         """Return for whom a silent game waits; None if the alarms say it."""
-        streams = _streams_by_player(reader)
         slow = []
         for name in turn:
             known = [self._used_ns.get(stream, {}) for stream in streams.get(name, ())]
@@ -184,13 +203,13 @@ class LiveWatch:
         )
 
     def _gone_players(
-        self, reader: Reader, here: Sequence[_Connection], seated: Collection[str]
+        self, streams: Mapping[str, Sequence[int]], here: Sequence[_Connection], seated: Collection[str]
     ) -> dict[str, int]:
         """Return the seated players without an open connection, and since when."""
         gone_ns = {one.id: self._gone_ns(one) for one in here}
         found = {}
-        for name, streams in _streams_by_player(reader).items():
-            ends = [gone_ns[stream] for stream in streams if stream in gone_ns]
+        for name, own in streams.items():
+            ends = [gone_ns[stream] for stream in own if stream in gone_ns]
             times = [ts_ns for ts_ns in ends if ts_ns is not None]
             if name in seated and ends and len(times) == len(ends):
                 found[shortened(name, MAX_TEXT)] = max(times)
@@ -258,10 +277,11 @@ class LiveWatch:
                 else row.blame or stream.client
             )
             sentence = shortened(f"{who}: {row.text}", MAX_TEXT)
-            latest.append(((stream.server, stream.protocol), _Problem(row.ts_ns, sentence)))
+            game = reader.timeline.game_of_message(row.message_id)
+            latest.append(((stream.server, stream.protocol), _Problem(row.ts_ns, sentence, stream.id, game)))
         for key, problem in reversed(latest):
             known = self._problems.setdefault(key, [])
-            others = [one for one in known if one.sentence != problem.sentence]
+            others = [one for one in known if (one.sentence, one.game) != (problem.sentence, problem.game)]
             known[:] = [*others[-_MAX_ALERTS:], problem]
 
     def _note_losses(self, connection: sqlite3.Connection, span: tuple[int, int, int]) -> None:
@@ -305,12 +325,14 @@ def is_over(game: Game) -> bool:
     return game.ended_ns is not None and not (game.result and "aborted" in game.result)
 
 
-def _seats(reader: Reader, table: TableInfo, viewer: str | None) -> Sequence[Seat]:
-    """Return the seats of a table's running game."""
+def _seats(reader: Reader, table: TableInfo, viewer: str | None, game: int | None) -> Sequence[Seat]:
+    """Return the seats of a table's running game, or of a game with a row id."""
     timeline = reader.timeline
     seq = timeline.last_seq(table.id)
-    state, events = timeline.state_at(table.id, seq), timeline.recent(table.id, seq, RECENT)
-    view = view_of(table.protocol, reader.spectator_view(viewer).scene(table.id, state, events))
+    state, events = timeline.state_at(table.id, seq), timeline.recent(table.id, seq, RECENT, game)
+    if game is not None and viewer is None:
+        state = state_of_game(timeline, table.id, game, seq, state)
+    view = view_of(table.protocol, reader.spectator_view(viewer).scene(table.id, state, events, game))
     return view.seats if view is not None else ()
 
 

@@ -42,5 +42,5 @@ def data_of(path: Path) -> dict[str, Any]:
     held: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found)))
     for view in held["views"].values():
         for table in view["tables"].values():
-            table["events"] = [held["events"][event] for event, _, _ in table["steps"]]
+            table["events"] = [held["events"][event] for event, *_ in table["steps"]]
     return held

@@ -63,14 +63,14 @@ export class FileSource {
     return { state: null };
   }
 
-  async picture(table, as, at) {
+  async picture(table, as, at, chosen = null) {
     const { events, steps, opening } = this.#table(table, as);
-    const place = events.findLastIndex(({ seq }) => seq <= at);
+    const place = events.findLastIndex(({ seq, game }) => seq <= at && (chosen === null || game === chosen));
     let picture = opening;
     if (place >= 0) {
       const { seq, title, sentence } = events[place];
-      const [, drawing, closing] = steps[place];
-      picture = { seq, title, latest: sentence, drawing, closing };
+      const [, drawing, closing, games] = steps[place];
+      picture = { seq, title, latest: sentence, drawing, closing, games };
     }
     const { wide, tall, words } = this.#data.drawings[picture.drawing];
     return { table, ...picture, words, wide: this.#sheet("wide", wide), tall: this.#sheet("tall", tall) };

@@ -3,16 +3,20 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from command import ODD, TINY
 from strength import GAMES, a_few
+from two_rooms import two_rooms
 from watch_driver import Sight, watch
 
 from kiebitz.cli.tui.keys import KEYS
 from kiebitz.cli.tui.lists import LogTail
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
+from kiebitz.dissectors.registry import using_copies
+from kiebitz.services.protocol_files import add_protocol_files
 
 SEVERAL = "catan-five-servers.pcapng.gz"
 
@@ -76,19 +80,19 @@ WALKS: dict[str, tuple[str, list[Step]]] = {
             Step("home", ["#1 of 26"]),
             Step("n", ["there are no errors"]),
             Step("N", ["there are no errors"]),
-            Step("t", ["there is only one table"]),
+            Step("t", ["there is only one table and game"]),
             Step("y", ["copied #1"]),
             Step("tab down down down y", ["copied #3"]),
-            Step("tab tab tab tab", [" events "]),
+            Step("tab tab tab tab tab", [" events 1/26"]),
             Step("question_mark", ["play or pause", "choose whose view is shown", "all keys"]),
             Step("escape", ["#1 of 26"], ["all keys"]),
             Step("question_mark q", ["#1 of 26"], ["all keys"]),
             Step("question_mark question_mark", ["#1 of 26"], ["all keys"]),
             Step("a", ["everything", "alice", "bob", "carl", "dora"]),
             Step("escape", ["#1 of 26"], ["everything", "as alice"]),
-            Step("a down enter", ["#1 (1 of ", "as alice"], ["everything"]),
+            Step("a down down enter", ["#1 (1 of ", "as alice"], ["everything"]),
             Step("a down enter", ["as bob"]),
-            Step("a up up enter", ["of 26"], [" as bob", " as alice"]),
+            Step("a up up up enter", ["of 26"], [" as bob", " as alice"]),
             Step("a q", ["of 26"], ["everything"]),
         ],
     ),
@@ -413,6 +417,26 @@ def test_a_click_on_one_of_several_tables() -> None:
         assert "127.0.0.1:10003" not in sight.text
 
     watch(SEVERAL, script)
+
+
+def test_each_of_several_games_at_once_is_one_of_the_tables(tmp_path: Path) -> None:
+    async def script(sight: Sight) -> None:
+        await sight.press("end", "left", "left")
+        await sight.press("t")
+        assert "game 1 of 2" in sight.text
+        assert [name in sight.text for name in ("ann moves", "bob moves", "events ")] == [True, True, False]
+        await sight.press("enter")
+        assert "game 1" in sight.text
+        assert "x 3" in sight.text
+        await sight.press("t", "down", "enter")
+        assert "x 4" in sight.text
+        # The other game is over, and the chosen one, too.
+        await sight.press("end", "t")
+        assert "there is only one table and game" in sight.text
+
+    with two_rooms(tmp_path) as (database, _, file), using_copies({}):
+        add_protocol_files([file])
+        watch(database, script, (100, 30))
 
 
 # Sizes.

@@ -16,14 +16,13 @@ import msgspec
 import pytest
 from browser import Look, served
 from command import CAPTURES, kiebitz
-from file_conversations import Conversation
-from file_conversations import dissector_of as dissector_of_file
 from inspected_captures import items_of
 from live_session import Live
 from processes_and_rows import until
 from recording_relays import Echo, relaying
 from served_pages import QUICK_S, serving
 from strength import a_few
+from two_rooms import later, two_rooms
 
 from kiebitz.cli.web import records
 from kiebitz.dissectors.model import End, Fault, Item, Stream
@@ -287,48 +286,15 @@ def test_alarms_are_true_at_each_moment_of_a_game(tmp_path: Path) -> None:
             assert re.fullmatch(moment.alarm or "", alarm), (name, table)
 
 
-ROOMS = """protocol = "rooms"
-title = "Rooms"
-game = "room"
-[messages]
-LOGIN = "c: name=player"
-JOINED = "s: room=id:room"
-START = "s*: first=player"
-MOVED = "s*: name=player x=integer"
-OVER = "s*: name=player"
-[identity]
-login = "LOGIN"
-[events]
-started = { on = "START", opens = true, say = "{first} begins", put = { "players.{first}.x" = 0 } }
-moved = { on = "MOVED", say = "{name} moves", put = { "players.{name}.x" = "x" } }
-over = { on = "OVER", ends = true, say = "{name} wins", result = { winner = "name" } }
-"""
-ROOM_LINES = (
-    *("a> LOGIN ann", "a< JOINED 7", "b> LOGIN bob", "b< JOINED 9", "a< START ann", "b< START bob"),
-    *("a< MOVED ann 3", "b< MOVED bob 4", "b< OVER bob", "a< MOVED ann 5"),
-)
-
-
-@contextmanager
-def two_rooms(folder: Path) -> Iterator[tuple[str, ...]]:
-    """Record two games at once; yield the arguments to serve them."""
-    file = folder / "rooms.toml"
-    file.write_text(ROOMS)
-    dissector = dissector_of_file(ROOMS)
-    talk = Conversation(dissector).send(*ROOM_LINES)
-    path = str(folder / "rooms.db")
-    recorder = Recorder(path, "relay", "made up", decode_as={("tcp", 4711): dissector})
-    recorder.record(later(talk.items, time.time_ns() - 5 * SECOND_NS))
-    recorder.commit()
-    yield path, "-P", str(file)
-    recorder.close()
-
-
 def test_each_of_several_games_at_once_is_a_tile(tmp_path: Path) -> None:
     with two_rooms(tmp_path) as arguments, serving(*arguments) as server:
         (session,) = server.well("api/home")["sessions"]
         tiles = [(one["game"], one["label"], one["latest"], one["result"]) for one in session["tables"]]
         assert tiles == [(1, "room 7", "ann moves", None), (2, "room 9", "bob wins", "bob wins")]
+        # The alarm is at the tile of the game whose server sends something wrong.
+        alerts = [one["alerts"] for one in session["tables"]]
+        assert (alerts[0], len(alerts[1])) == ([], 1)
+        assert "MOVED" in alerts[1][0]
         for game, player, sentence in ((1, "ann", "ann moves"), (2, "bob", "bob wins")):
             for view in ("", "&as=public"):
                 found = server.well(f"api/tables/1/picture?game={game}{view}")
@@ -352,15 +318,20 @@ def test_tiles_of_games_lead_to_their_pictures(tmp_path: Path, look: Look) -> No
         sight.leave()
 
 
-def later(items: Sequence[Item], by_ns: int) -> list[Item]:
-    """Return the same at a later time."""
-    streams = {
-        stream: msgspec.structs.replace(stream, opened_ns=stream.opened_ns + by_ns)
-        for stream in {item.stream for item in items}
-    }
-    return [
-        msgspec.structs.replace(item, stream=streams[item.stream], ts_ns=item.ts_ns + by_ns) for item in items
-    ]
+@pytest.mark.full
+def test_tiles_of_games_are_in_the_exported_page(tmp_path: Path, look: Look) -> None:
+    page = tmp_path / "rooms.html"
+    with two_rooms(tmp_path) as arguments:
+        assert kiebitz("export", *arguments, "-T", "html", "-o", str(page)).status == 0
+    sight = look(f"{page.as_uri()}#at=6")
+    sight.until(lambda: sight.is_seen("#latest"), "the table is there")
+    sight.press("t")
+    sight.until(lambda: sight.texts("#several .tile-title") == ["room 7", "room 9"], "two tiles")
+    sight.until(lambda: sight.texts("#several .tile-latest") == ["ann moves", "bob moves"], "each is its own")
+    sight.tell("document.querySelectorAll('#several .tile')[0].click()")
+    sight.until(lambda: "game=1" in str(sight.tell("location.hash")), "the game is in the address")
+    sight.until(lambda: sight.texts("#game") == ["room 7"], "its name is shown")
+    sight.leave()
 
 
 def test_a_server_that_is_not_there_is_an_alarm_before_the_first_game(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_each_game_is_in_its_file(game: str, files: dict[str, Path], look: Look)
     sight.press("End")
     sight.until_at(len(events))
     sight.tells(events[-1]["sentence"])
-    _, drawing, _ = held["views"][""]["tables"][str(table["table"])]["steps"][-1]
+    _, drawing, *_ = held["views"][""]["tables"][str(table["table"])]["steps"][-1]
     pieces = len(held["drawings"][drawing]["wide"]) // 3
     assert sight.tell("document.querySelectorAll('#board use').length") == pieces
     for pane in PANES:
