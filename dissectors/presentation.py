@@ -41,6 +41,9 @@ class Presentation:
     turn = "turn"
     """Kind of the event that reports whose turn it is."""
 
+    moves: tuple[str, ...] = ()
+    """Kinds of events that a list of turns shows, for games of many turns; the first begins a turn."""
+
     phrases: Mapping[str, Phrase] = MappingProxyType({})
     """Phrases for values by field of an event's data or of a message; `words` renders all others."""
 

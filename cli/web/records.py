@@ -64,7 +64,10 @@ class Opened(Answer, frozen=True):
 
 
 class TableInfo(Answer, frozen=True):
-    """A game table at `server`, shown as `place`; its events are numbered `first` + 1 to `last`."""
+    """A game table at `server`, shown as `place`; its events are numbered `first` + 1 to `last`.
+
+    `moves` are the kinds of events in a list of turns, of which the first begins one.
+    """
 
     table: int
     protocol: str
@@ -73,6 +76,7 @@ class TableInfo(Answer, frozen=True):
     place: str
     first: int
     last: int
+    moves: tuple[str, ...]
 
 
 class Tables(Answer, frozen=True):

@@ -38,6 +38,7 @@ from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
 from kiebitz.dissectors.model import PUBLIC, Severity, TableInfo
+from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.sessions import given_name
 from kiebitz.storage.read.conditions import complete_filter
 from kiebitz.storage.read.event_text import game_title, iso_time
@@ -115,6 +116,7 @@ def table_infos(reader: Reader, player: str | None = None) -> list[records.Table
             named(row.server),
             timeline.first_seq(row.id),
             timeline.last_seq(row.id),
+            dissector.presentation.moves if (dissector := dissector_of(row.protocol)) is not None else (),
         )
         for row in reader.tables(player)
     ]

@@ -123,6 +123,8 @@ FUNCTIONS = {"min": 100, "max": 100, "abs": 1, "known": 1}
 
 _OPERATORS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?")
+
 _HALF_OPERATORS = {"=": "==", "&": "&&", "|": "||"}
 
 _EXPECTED: list[tuple[set[str], str]] = [
@@ -214,6 +216,10 @@ def _unexpected(found: str, position: int, text: str, accepted: set[str], kind: 
     if found in _HALF_OPERATORS:
         hint = did_you_mean(f'"{_HALF_OPERATORS[found]}"')
         return FilterError(f'"{found}" alone is not an operator', text, position, 1, hint)
+    address = next((one for one in _ADDRESS.finditer(text) if one.start() <= position < one.end()), None)
+    if address is not None:
+        hint = f'write client contains "{address[0]}", or server'
+        return FilterError("an address is a text", text, address.start(), len(address[0]), hint)
     hint_quotes = (
         f'text must be quoted: "{found}"'
         if "BOOLEAN" in accepted and "NAME" not in accepted and found.isidentifier()

@@ -45,6 +45,9 @@ from kiebitz.dissectors.filters.values import Question, Test
 from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.dissectors.suggestions import did_you_mean
 
+_ADDRESSES = 'addresses and ports are in client and server: server contains ":4711"'
+"""Hint for those who know Wireshark's names."""
+
 
 class Condition(msgspec.Struct, frozen=True):
     """The condition that a value of a subject passes a test or, with `wanted` False, that none does.
@@ -150,7 +153,9 @@ class _Resolver:
             return look_up(name.steps, self.catalog, bare)
         except UnknownName as unknown:
             nearest = [f'"{other}"' for other in unknown.nearest]
-            hint = did_you_mean(*nearest) if nearest else None
+            hint = _ADDRESSES if name.steps[0] in ("ip", "ipv6", "tcp", "udp") else None
+            if hint is None and nearest:
+                hint = did_you_mean(*nearest)
             if hint is None and len(name.steps) > 1:
                 hint = f"if {name.steps[0]} is a plug-in's protocol, install that with pip"
             sentence = f'no field "{unknown.name}"'

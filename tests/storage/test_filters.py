@@ -260,6 +260,18 @@ WRONG: list[tuple[str, str, str | None, str]] = [
     ('"x" == dice', "expected a field name", None, '"x"'),
     ("dice token", 'expected an operator such as "==" or "&&"', None, "token"),
     ('dice == "1" token', 'expected "&&" or "||"', None, "token"),
+    (
+        "tcp.port == 1",
+        'no field "tcp.port"',
+        'addresses and ports are in client and server: server contains ":4711"',
+        "tcp.port",
+    ),
+    (
+        "ip.addr == 127.0.0.1",
+        "an address is a text",
+        'write client contains "127.0.0.1", or server',
+        "127.0.0.1",
+    ),
     ('dice = "1"', '"=" alone is not an operator', 'did you mean "=="?', "="),
     ("dice & token", '"&" alone is not an operator', 'did you mean "&&"?', "&"),
     ("dice $ token", 'expected an operator such as "==" or "&&"', None, "$"),

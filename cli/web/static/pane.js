@@ -27,7 +27,8 @@ export class Pane extends Part {
   /** Show the current state. */
   draw() {
     this.#refresher ??= this.refresher({
-      keyOf: () => this.key(),
+      // A hidden pane's list may be that of another session.
+      keyOf: () => (this.root.checkVisibility() ? this.key() : null),
       ask: (key) => this.load(key),
       failed: (error) => this.failed(error),
       pauseMs: this.pauseMs,

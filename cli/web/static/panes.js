@@ -87,6 +87,7 @@ export class Panes {
 
   #update() {
     const available = this.#available;
+    const isLeft = this.#shown !== this.pane && byId("panels").contains(document.activeElement);
     for (const pane of this.#panes) {
       const { tab, panel } = this.#tabs.get(pane.name);
       const isShown = pane === this.pane;
@@ -97,6 +98,8 @@ export class Panes {
       if (isShown && this.#shown !== pane) scrollTabIntoView(tab);
     }
     this.#shown = this.pane;
+    // A hidden pane would lose the focus.
+    if (isLeft) this.#tabs.get(this.pane.name).tab.focus();
   }
 
   #draw() {

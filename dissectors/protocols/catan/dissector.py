@@ -55,6 +55,7 @@ def _shows_whole_hand(resources: Any) -> bool:
 class CatanPresentation(Presentation):
     """Sentences, scores and statistics of Catan."""
 
+    moves = ("rolled", "robber", "built", "bought_card", "played_card", "trade_done", "sea_trade")
     phrases = MappingProxyType(
         dict.fromkeys(("resources", "offer", "demand", "paid", "gained"), _resource_words)
         | {"place": _place_words, "roads": each(_place_words)}

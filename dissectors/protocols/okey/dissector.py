@@ -56,6 +56,7 @@ class OkeyPresentation(Presentation):
     """Sentences, scores and statistics of Okey."""
 
     turn = "status"
+    moves = ("drew", "put")
     phrases = MappingProxyType(
         {
             "tile": tile_words,

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from browser import Look, Served, Sight, served
-from command import CAPTURES
+from command import CAPTURES, ROOT, kiebitz
 from page_queries import PANES, SLIP, asked, place
 from playwright.sync_api import Route
 from session_factory import Conversation, record
@@ -725,6 +725,59 @@ def test_columns_sort_and_hide(five: Five, look: Look) -> None:
     assert "bytes" not in sight.texts(".data th")
 
 
+def test_a_move_of_a_turn_is_one_click_away(five: Five, look: Look) -> None:
+    events = events_of(five, SESSION["okey"])
+    sight = look(five.at(session=SESSION["okey"], pane="statistics"))
+    turns = sight.page.locator(".data", has_text="Turns")
+    sight.until(lambda: turns.count() == 1, "there are turns")
+    drawn = [event for event in events if event["kind"] == "drew"]
+    # The first player puts without drawing.
+    assert turns.locator("tbody tr").count() == len(drawn) + 1
+    cells = turns.locator("tbody tr").nth(1).locator("td").all_inner_texts()
+    assert cells[:2] == ["2", "boran"]
+    turns.get_by_role("button", name="draws blue 4 from the left stack").click()
+    sight.until_at(drawn[0]["seq"])
+
+
+WALK = re.compile(r"^\| ([^|]+) \| [^|]+ \|$", re.MULTILINE)
+KEYS = {"Esc": "Escape", "→": "ArrowRight"}
+AT_END = {
+    "Tab, Enter": "document.activeElement.id === 'tab-events'",
+    "`n`": "document.getElementById('said').textContent.startsWith('error[')",
+    "`3`": "document.querySelector('.dump .is-error') !== null",
+    '`/`, `actor == "Falsch"`, Enter': "document.getElementById('said').textContent.includes('matches')",
+    "`m`, `a joke`, Enter": "document.querySelector('.mark-line').textContent.includes('★ a joke')",
+    "`2`, Tab, Tab, `→`, Enter": "document.activeElement.parentElement.ariaSort === 'ascending'",
+    "`y`, Esc": "document.querySelector('dialog[open]') === null",
+    "`8`": "document.querySelector('#pane-statistics caption').textContent === 'Rounds'",
+    "`p`, Esc": "document.querySelector('.head').checkVisibility()",
+    "`?`, Esc": "document.querySelector('dialog[open]') === null",
+}
+"""What is true after each row of the walk in the guide."""
+
+
+def test_the_walk_with_the_keyboard_only(tmp_path: Path, look: Look) -> None:
+    guide = (ROOT / "docs" / "guides" / "browser.md").read_text()
+    section = guide.partition("### From the first key")[2].partition("\n## ")[0]
+    rows = WALK.findall(section)[2:]
+    assert rows == [*AT_END]
+    path = tmp_path / "game.db"
+    assert kiebitz("import", str(CAPTURES / GAMES["schafkopf"]), "-w", str(path)).status == 0
+    with served(str(path)) as server:
+        sight = look(server.at())
+        for row in rows:
+            for key in row.split(", "):
+                name = key.strip("`")
+                if name.isascii() and " " in name:
+                    sight.page.keyboard.type(name)
+                else:
+                    sight.press(KEYS.get(name, name))
+                sight.page.wait_for_timeout(100)
+            sight.until(partial(sight.tell, AT_END[row]), row)
+        sight.rest()
+        sight.leave()
+
+
 SORTED = {
     "events": ("tables/1/events", "player", "actor", 'kind != "turn"'),
     "messages": ("messages", "message", "name", 'name != "WARTEN"'),
@@ -798,6 +851,9 @@ def test_sessions_in_which_little_has_happened(tmp_path: Path, look: Look) -> No
             sight.pane(pane)
         sight.one("#session").select_option(value="1")
         sight.until(lambda: sight.text("#latest") == "nothing has happened yet", "the other has none")
+        # The server must not end before it has answered.
+        sight.rest()
+        sight.leave()
 
 
 @pytest.mark.full

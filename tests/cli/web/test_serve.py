@@ -118,6 +118,7 @@ def test_tables_and_players(protocol: str, server: Serving, paths: dict[str, Pat
                 "place": table.server,
                 "first": 0,
                 "last": last.get(table.id, 0),
+                "moves": {"catan": found["tables"][0]["moves"], "okey": ["drew", "put"]}.get(protocol, []),
             }
             for table in session.state()
         ]
