@@ -197,27 +197,3 @@ def test_what_cannot_work_has_a_remark(block: str) -> None:
     (remark,) = read(file_of(lines)).remarks
     assert remark.message == problem
     assert remark.place.line[remark.place.position :][: remark.place.length] == marked
-
-
-ROOM = "no message of the server has room: joins names those with which a client enters"
-
-
-@pytest.mark.parametrize(
-    ("text", "problem", "marked"),
-    [
-        ('[events]\na = { on = "B", ends = true, say = "x" }', "no event opens a game, so none ends", "ends"),
-        (
-            '[events]\na = { on = "B", put = { n = 1 } }\n[board]\nscores = "n"',
-            "n is the same for all",
-            "scores",
-        ),
-        ('[events]\na = { on = "B", put = { n = 1 } }\n[board]\nfigures = { x = "n" }', "n is the same", "x"),
-        ("", ROOM, "game"),
-    ],
-)
-def test_parts_that_lack_another_one_have_a_remark(text: str, problem: str, marked: str) -> None:
-    head = 'protocol = "p"\n' + ('game = "room"\n' if problem == ROOM else "")
-    found = read(f'{head}[messages]\nA = "c: room=text"\nB = "s: x=text < A"\n{text}\n')
-    (remark,) = [each for each in found.remarks if problem in each.message]
-    place = remark.place
-    assert place.line[place.position : place.position + place.length] == marked
