@@ -59,14 +59,19 @@ class SequenceText:
         self._columns = [_MARGIN + gap * place + gap // 2 for place in range(len(lifelines))]
         self.width = max(width, _MARGIN + gap * count)
         """Width in cells of the whole diagram."""
+        line = [" "] * self.width
+        for column in self._columns:
+            line[column] = self._strokes.lifeline
+        self._line = "".join(line).rstrip()
+        """A line with nothing but the lifelines."""
 
     def header(self) -> list[Part]:
         """Return the line with the names of the lifelines."""
-        row = self._row(" ")
+        row = _Row(0, " " * self.width)
         for place, column in enumerate(self._columns):
             name = self._fitting(self._lifelines[place].name, self._gap - 1)
             row.write(max(_MARGIN, column - cell_len(name) // 2), name)
-        return [" " * _MARGIN, Styled(row.text().rstrip(), None, bold=True)]
+        return [" " * _MARGIN, Styled(row.text()[_MARGIN:].rstrip(), None, bold=True)]
 
     def lines(self, steps: Iterable[Step]) -> Iterator[list[Part]]:
         """Yield the lines of the steps."""
@@ -79,13 +84,11 @@ class SequenceText:
 
     def _remark(self, start: int, text: str, colour: str, time: str = "") -> list[Part]:
         """Return a line of text over the lifelines, from a column on."""
-        row = self._row()
         words = f"{self._strokes.note} {text} "
         # A long text begins further to the left.
         start = max(_MARGIN, min(start, self.width - cell_len(words)))
         words = self._fitting(words, self.width - start)
-        row.write(start, words)
-        before, after = row.parts(start, start + cell_len(words))
+        before, after = self._around(start, start + cell_len(words))
         return [Styled(f"{time:>{_TIME}}  ", dim=True), before, Styled(words, colour), after]
 
     def _arrow(self, arrow: Arrow) -> Iterator[list[Part]]:
@@ -101,12 +104,12 @@ class SequenceText:
         if not is_inline:
             yield [time, *self._label_above(arrow, low, high, colour)]
             time = Styled(" " * _MARGIN)
-        row = self._row()
+        row = _Row(low, self._line[low : high + 1])
         self._stroke(row, arrow, start, ends)
         if is_inline:
             row.write(low + 3, f" {self._known(arrow.label)} ")
-        before, after = row.parts(low, high + 1)
-        yield [time, before, Styled(row.text(low, high + 1), colour), after]
+        before, after = self._around(low, high + 1)
+        yield [time, before, Styled(row.text(), colour), after]
         for problem in arrow.problems:
             yield self._remark(low + 1, problem.words, COLOURS[problem.severity])
         if arrow.alteration is not None:
@@ -116,10 +119,7 @@ class SequenceText:
         label = self._fitting(arrow.label, self.width - _MARGIN)
         # Over its own arrow if possible, else as near as the edge allows.
         start = max(_MARGIN, min(low + 2, self.width - cell_len(label)))
-        row = self._row()
-        row.write(start, label)
-        end = start + cell_len(label)
-        before, after = row.parts(start, end)
+        before, after = self._around(start, start + cell_len(label))
         return [before, Styled(label, colour, bold=colour is not None), after]
 
     def _stroke(self, row: _Row, arrow: Arrow, start: int, ends: Sequence[int]) -> None:
@@ -127,12 +127,16 @@ class SequenceText:
         for end in ends:
             step = 1 if end > start else -1
             for column in range(start + step, end, step):
-                is_lifeline = column in self._columns
+                is_lifeline = self._line[column] != " "
                 line = strokes.line if arrow.altered is None else strokes.dashed
                 row.put(column, strokes.crossing if is_lifeline else line)
         for end in ends:
             head = strokes.right if end > start else strokes.left
             row.put(end - (1 if end > start else -1), strokes.cross if arrow.is_kept_back else head)
+
+    def _around(self, start: int, end: int) -> tuple[Styled, str]:
+        """Return the lifelines before a column, and those from another column on."""
+        return Styled(self._line[_MARGIN:start].ljust(start - _MARGIN)), self._line[end:]
 
     def _time(self, step: Step) -> str:
         return f"{step.seconds:.3f}"
@@ -144,36 +148,28 @@ class SequenceText:
     def _fitting(self, text: str, width: int) -> str:
         return shorten(self._known(text[: 4 * width]), width, self._glyphs)
 
-    def _row(self, lifeline: str | None = None) -> _Row:
-        row = _Row(self.width)
-        for column in self._columns:
-            row.put(column, self._strokes.lifeline if lifeline is None else lifeline)
-        return row
-
 
 class _Row:
-    """A row of cells; the text of columns before the margin is written separately."""
+    """The cells of a line from column `first` on."""
 
-    def __init__(self, width: int) -> None:
-        self._cells = [" "] * width
+    def __init__(self, first: int, cells: str) -> None:
+        self._first = first
+        self._cells = [*cells]
 
     def put(self, column: int, character: str) -> None:
-        self._cells[column] = character
+        self._cells[column - self._first] = character
 
     def write(self, column: int, text: str) -> None:
         """Write a text that fits; a wide character takes two cells."""
+        place = column - self._first
         for character in text:
             width = cell_len(character)
             if not width:
                 # A combining mark belongs to the character before.
-                self._cells[column - 1] += character
+                self._cells[place - 1] += character
                 continue
-            self._cells[column : column + width] = [character, *[""] * (width - 1)]
-            column += width
+            self._cells[place : place + width] = [character, *[""] * (width - 1)]
+            place += width
 
-    def text(self, start: int = _MARGIN, end: int | None = None) -> str:
-        return "".join(self._cells[start:end])
-
-    def parts(self, start: int, end: int) -> tuple[Styled, str]:
-        """Return the cells before `start`, and those from `end` on."""
-        return Styled(self.text(_MARGIN, start)), self.text(end).rstrip()
+    def text(self) -> str:
+        return "".join(self._cells)
