@@ -238,5 +238,5 @@ class SpectatorView:
 
     def _everybody(self, table_id: int) -> list[str]:
         """Return all players of a table, in an order that is fixed for the session."""
-        last = self._timeline.seq_upto(table_id, self._timeline.last_event())
+        last = self._timeline.last_seq(table_id)
         return sorted(self._timeline.state_at(table_id, last).get("players", {}))
