@@ -146,20 +146,28 @@ COMMANDS: dict[str, list[str]] = {
     "streams": ["streams", "{database}"],
     "games": ["games", "{database}"],
     "messages": ["messages", "{database}"],
+    "show": ["show", "{database}", "#2"],
+    "follow": ["follow", "{database}", "1"],
     "events": ["events", "{database}"],
+    "events -Y": ["events", "{database}", "-Y", 'named == "p0"'],
     "events --as": ["events", "{database}", "--as", "p0"],
     "state": ["state", "{database}"],
+    "state --as": ["state", "{database}", "--as", "p0"],
     "sequence": ["sequence", "{database}"],
     "diff": ["diff", "{database}", "{database}"],
+    "whatif": ["whatif", "{database}", "--drop", "#2"],
     "export -T html": ["export", "{database}", "-T", "html", "-o", "{new}"],
     "export -T pcapng": ["export", "{database}", "-T", "pcapng", "-o", "{new}"],
     "export -T jsonl": ["export", "{database}", "-T", "jsonl", "-o", "{new}"],
+    "export -T csv": ["export", "{database}", "-T", "csv", "-o", "{new}"],
 }
 
 OF_SESSIONS: dict[str, list[str]] = {
     "sessions": ["sessions", "{database}"],
-    "events 'DB:*'": ["events", "{database}:*"],
-    "check 'DB:*'": ["check", "{database}:*"],
+    **{
+        f"{listing} 'DB:*'": [listing, "{database}:*"]
+        for listing in ("check", "streams", "games", "messages", "events")
+    },
     "import of DB": ["import", "{database}", "-w", "{new}"],
     "redissect": ["redissect", "{copy}"],
 }
