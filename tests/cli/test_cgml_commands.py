@@ -10,50 +10,6 @@ import pytest
 from command import CAPTURES, ROOT, kiebitz
 from imported_databases import database_of
 
-TINY = "cgml-tiny.pcap.gz"
-HANDS = "cgml-hands.pcap.gz"
-
-
-def test_a_card_that_breaks_the_rule_is_shown_at_its_byte() -> None:
-    done = kiebitz("check", database_of(HANDS))
-    assert done.status == 3
-    player = "robot Emil & spol."
-    assert f"error[renonc]: žaludy 10 breaks the rule of play: {player} has zelené eso, zelené 10" in done.out
-    assert "<card>A10</card>" in done.out
-    assert "expected: one of zelené eso, zelené 10" in done.out
-    assert "blame: client (rule)" in done.out
-    assert kiebitz("check", str(CAPTURES / TINY)).status == 0
-
-
-def test_messages_are_found_by_their_fields_and_have_a_gloss() -> None:
-    (client, *told) = kiebitz(
-        "messages", database_of(TINY), "-Y", 'cgml.card[0] == "R10" && msg == "playcard"', "--json"
-    ).json
-    assert (client["gloss"], client["dir"]) == ("to the desk: červené 10", "c2s")
-    assert {message["gloss"] for message in told} == {"player 1216 plays červené 10"}
-    answers = 'msg == "licite" && cgml.type == "answer"'
-    bids = kiebitz("messages", database_of(TINY), "-Y", answers, "--json").json
-    assert [bid["gloss"] for bid in bids][:2] == ["bids G", "bids YES"]
-
-
-def test_a_game_is_a_hand_with_its_result() -> None:
-    games = kiebitz("games", database_of(HANDS), "--json").json
-    assert len(games) == 24
-    assert games[14]["result"] == {"cancelled": "pass"}
-    assert games[0]["label"] == "group 5, hand 1"
-
-
-def test_a_player_sees_his_own_cards_only() -> None:
-    (table,) = [
-        table
-        for table in kiebitz("state", database_of(TINY), "--at", "0.2s", "--as", "8678", "--json").json
-        if table["server"].endswith(":7002")
-    ]
-    (part,) = table["state"]["games"].values()
-    assert {*part["private"]} == {"8678"}
-    dealt = kiebitz("events", database_of(TINY), "--as", "8678", "--json", "-Y", 'kind == "dealt"').json
-    assert [event["data"]["cards"] == [None] * 10 for event in dealt] == [True, False, True]
-
 
 def test_the_reference_has_each_message_with_its_clause() -> None:
     out = kiebitz("protocols", "cgml").out

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 from cleanup import close_after_test
-from command import CAPTURES, ROOT, kiebitz
+from command import ROOT, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -432,26 +432,6 @@ def test_programs_get_it_all(tmp_path: Path, case: str, code: str, told: dict[st
     database = record(tmp_path / "x.db", CASES[case][0])
     [row] = kiebitz("check", database, "--json", "-Y", f'diag.code == "{code}"').json
     assert {key: row[key] for key in told} == told
-
-
-@pytest.mark.full
-def test_a_datagram_stays_on_one_line() -> None:
-    capture = str(CAPTURES / "maexchen-head-odd.pcap")
-    wanted = 'diag.code == "bad-token" && time > 7.6 && time < 7.61'
-    done = kiebitz("check", capture, "-Y", wanted)
-    assert done.out.split("\n\n")[0].splitlines()[2:] == [
-        r"   | …39f75abe-c77d-4d4a-ad18-0b7f651c85c2\n",
-        "   |                                      ^^",
-        "   | … 31 63 38 35 63 32 0a",
-        "   |                     ^^",
-        "   = expected: the end of the message",
-        "   = clause: Ablauf einer Spielrunde",
-        "   = blame: client (malformed)",
-    ]
-    [row] = kiebitz("check", capture, "--json", "-Y", wanted).json
-    assert (row["bytes"], row["hex"]) == (r"\n", "0a")
-    assert row["lines"] == [{"offset": 907, "text": r"…39f75abe-c77d-4d4a-ad18-0b7f651c85c2\n"}]
-    assert row["resumed_offset"] == row["offset"] + 1
 
 
 def test_all_lines_of_a_whole_model_are_not_shown() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from altered_captures import CATAN, CGML, MAEXCHEN, OKEY, changed, compared, lost, replaced, swapped, unasked
 from altered_sessions import recorded
-from command import CAPTURES, TINY, Done, kiebitz
+from command import TINY, Done, kiebitz
 from imported_databases import database_of
 from session_factory import Conversation, record
 from strength import a_few
@@ -122,14 +122,6 @@ def test_messages_without_an_event_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_elements_of_one_side_come_last() -> None:
-    done = kiebitz("diff", database_of(MAEXCHEN), database_of(OKEY))
-    assert done.status == 3
-    assert lines(done)[1].startswith("0 events the same; 1 server only in A, 1 server only in B, ")
-    assert block(done, "Only in A") == ["Only in A", "the server Mäxchen 127.0.0.1:4711, 666 events"]
-    assert block(done, "Only in B") == ["Only in B", "the server Okey 127.0.0.1:8090, 85 events"]
-
-
 def test_players_and_conversations_of_one_side_are_named(tmp_path: Path) -> None:
     known = recorded(MAEXCHEN)
     silent = next(one.stream for one in known.said if b"REGISTER;kaos" in one.data)
@@ -167,27 +159,6 @@ def test_players_that_do_not_come_up_in_what_is_filtered_do_not_matter(tmp_path:
 
 
 # States.
-
-
-def test_two_moments_of_one_session_differ_in_their_states() -> None:
-    done = kiebitz("diff", "--state", f"{TINY}@#14", f"{TINY}@#19")
-    assert done.status == 3
-    assert done.out.index("carl has rolled 3,3") < done.out.index("alice announces 6,5")
-    assert block(done, "The states differ") == [
-        "The states differ in 6 places:",
-        'games.1.turn: A "carl" B "dora"',
-        'games.1.rolling: A "carl" B nothing',
-        'games.1.private.carl: A {"dice":"3,3"} B nothing',
-        'games.1.private.alice: A nothing B {"dice":"6,5","bluff":false}',
-        'games.1.announced: A nothing B {"dice":"6,5","name":"alice"}',
-        'games.1.inferred: A nothing B ["turn"]',
-    ]
-
-
-def test_the_end_is_the_moment_where_none_is_named() -> None:
-    done = kiebitz("diff", "--state", TINY, f"{TINY}@end")
-    assert done.status == 0
-    assert "The states are the same." in done.out
 
 
 @pytest.mark.full(but=1)
@@ -271,48 +242,10 @@ def test_sessions_without_games_are_compared(tmp_path: Path) -> None:
     assert (done.status, lines(done)[1]) == (3, "15 events the same; 1 only in A")
 
 
-def test_a_session_of_a_database_is_taken_by_its_number(tmp_path: Path) -> None:
-    path = tmp_path / "two.db"
-    for capture in ("maexchen-head-tiny.pcap", "okey-head-tiny.pcap.gz"):
-        assert kiebitz("import", str(CAPTURES / capture), "-w", str(path)).status == 0
-    assert kiebitz("diff", f"{path}:1", TINY).status == 0
-    assert kiebitz("diff", f"{path}:1", f"{path}:2").status == 3
-    assert kiebitz("diff", "--state", f"{path}:1@#14", f"{TINY}@#14").status == 0
-
-
 def test_a_file_may_have_an_at_in_its_name(tmp_path: Path) -> None:
     other = shutil.copy(TINY, tmp_path / "game@end")
     assert kiebitz("diff", str(other), TINY).status == 0
     assert kiebitz("diff", "--state", f"{other}@#14", f"{TINY}@#14").status == 0
-
-
-# The error, the exit status, and the message.
-WRONG = {
-    "a moment without --state": ((f"{TINY}@12s", TINY), 2, "a moment requires --state"),
-    "no moment": (("--state", f"{TINY}@noon", TINY), 2, "'noon' is not a position: write 12.5s"),
-    "no such event": (("--state", f"{TINY}@#99", TINY), 1, "there is no event #99 in this session"),
-    "no such file": ((f"{TINY}x", TINY), 1, "there is no such file; did you mean"),
-    "no such file with a moment": (("--state", f"{TINY}x@end", TINY), 1, "x@end: there is no such file"),
-    "no such session": (
-        (f"{TINY}:3", TINY),
-        1,
-        "this is not a database; only databases have numbered sessions",
-    ),
-    "a filter of states": (
-        ("--state", "-Y", "game == 1", TINY, TINY),
-        2,
-        "--state and -Y exclude each other",
-    ),
-    "a filter that is none": (("-Y", "gaem == 1", TINY, TINY), 2, 'no field "gaem"'),
-    "one session only": ((TINY,), 2, "Missing argument 'B'"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "status", "said"), WRONG.values(), ids=WRONG)
-def test_syntax_errors_are_reported(arguments: tuple[str, ...], status: int, said: str) -> None:
-    done = kiebitz("diff", *arguments)
-    assert (done.status, done.out) == (status, "")
-    assert said in done.err
 
 
 HOSTILE = "\x1b[2J[bold]:smile:\u202e"

@@ -52,13 +52,6 @@ def test_each_command_reports_them(capture: str, tmp_path: Path) -> None:
             assert session.lacks == DROPPED
 
 
-def test_a_listing_without_losses_has_no_column_for_them(tmp_path: Path) -> None:
-    database = str(tmp_path / "game.db")
-    kiebitz("import", TINY, "-w", database)
-    assert "not captured" not in kiebitz("sessions", database).out
-    assert kiebitz("check", database).err == ""
-
-
 def test_copies_keep_them_and_deleting_removes_them(capture: str, tmp_path: Path) -> None:
     database, copy, hidden = (str(tmp_path / name) for name in ("game.db", "copy.db", "hidden.db"))
     kiebitz("import", capture, "-w", database)

@@ -93,12 +93,6 @@ def test_an_existing_file_is_kept(file: Path) -> None:
     assert file.read_text() == "mine"
 
 
-def test_a_file_in_no_folder(file: Path) -> None:
-    done = kiebitz("protocols", "--new", "nowhere/mia.toml")
-    assert done.status == 1
-    assert done.err.startswith("kiebitz: nowhere/mia.toml: ")
-
-
 def test_mistakes_are_shown_with_their_places(file: Path) -> None:
     file.write_text(
         MIA.replace("REGISTERED =", "REGISTRED =").replace("s*: player=player r", "s*: p=playr r")
@@ -235,21 +229,6 @@ def test_a_database(file: Path) -> None:
     done = kiebitz("protocols", "--check", "mia.toml", "game.db:1", CAPTURE)
     assert done.status == 0
     assert "server → client: " in done.out
-
-
-USAGE = {
-    "both": (("--check", "a", "--new", "b"), "--check and --new exclude each other"),
-    "new and more": (("--new", "b", "a"), "--new takes no further arguments"),
-    "like without new": (("--like", "okey"), "--like is for --new FILE"),
-    "two names": (("maexchen", "catan"), "give one protocol, or captures after --check FILE"),
-}
-
-
-@pytest.mark.parametrize("case", USAGE)
-def test_wrong_usage(file: Path, case: str) -> None:
-    arguments, message = USAGE[case]
-    done = kiebitz("protocols", *arguments)
-    assert (done.status, done.out, done.err.splitlines()[0]) == (2, "", f"kiebitz: {message}")
 
 
 def test_without_hypothesis(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

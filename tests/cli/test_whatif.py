@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -275,26 +274,7 @@ def test_a_dropped_message_takes_its_event_away(capture: str, number: int, kind:
     assert (first["sort"], first["kind"], first["b"]) == ("only a", kind, None)
 
 
-def test_contents_of_the_report() -> None:
-    done = whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=5,4", "--drop", "25")
-    assert done.status == 3
-    assert done.out.startswith("A original   B without #25, #31 with dice=5,4\n25 events the same; 1 changed")
-    assert "First difference: Mäxchen 127.0.0.1:9000, game 1 (round 1), rolled: other dice" in done.out
-    assert "  A #14                     1.384s  carl has rolled 3,3\n" in done.out
-    assert "             B #14          1.384s  carl has rolled 5,4\n" in done.out
-
-
 # Including events that others report.
-
-
-def test_one_copy_less_changes_nothing_and_the_others_are_named() -> None:
-    done = whatif("maexchen-head-tiny.pcap", "--drop", "#52")
-    assert (done.status, done.out) == (0, "A original and B without #52 are the same: 26 events\n")
-    sentence, command = done.err.splitlines()
-    assert sentence == "kiebitz: 4 other messages report the same event: #53, #54, #55, #56; drop them, too:"
-    all_of_them = kiebitz(*shlex.split(command)[1:], "--json")
-    assert (all_of_them.status, all_of_them.err) == (3, "")
-    assert [(one["sort"], one["kind"]) for one in all_of_them.json["differences"]] == [("only a", "lost")]
 
 
 BROADCAST = [case for case in EDITED if isinstance(case.numbers, range)]
@@ -335,12 +315,6 @@ def test_an_edit_leaves_copies_that_other_edits_name(arguments: list[str], names
     done = whatif("maexchen-head-tiny.pcap", "--json", *arguments)
     told = [one["b"]["data"]["names"] for one in done.json["differences"] if one["b"] is not None]
     assert sorted(told) == sorted(names)
-
-
-def test_different_edits_of_copies_must_name_each() -> None:
-    done = whatif("maexchen-head-tiny.pcap", "--edit", "#52 names=bob", "--edit", "#53 names=dora")
-    assert (done.status, done.out) == (1, "")
-    assert done.err == "kiebitz: --edit #53: another --edit changes its copy #54 otherwise; name each copy\n"
 
 
 # Diagnostics.
@@ -393,17 +367,6 @@ def test_diagnostics_that_appear_and_disappear(title: str) -> None:
     assert (told["only a"], told["only b"]) == (case.gone, case.new)
 
 
-def test_diagnostics_are_a_section_of_the_report() -> None:
-    done = whatif(MAEXCHEN, "--edit", "#201 dice=2,1")
-    assert done.status == 3
-    assert done.out.splitlines()[1] == "665 events the same; 1 changed, 1 diagnostic only in B"
-    assert done.out.endswith("""
-Diagnostics
-  error[other-dice] only in B, blame: server (state)
-    B message #215  1.078s  the server told carl a roll of 2,1, but now shows 2,2
-""")
-
-
 def test_a_database_of_another_version_is_dissected_again_before_it_is_compared(tmp_path: Path) -> None:
     """Else all that the two versions report differently would be a consequence of the edit."""
     path = tmp_path / "old.db"
@@ -415,23 +378,6 @@ def test_a_database_of_another_version_is_dissected_again_before_it_is_compared(
     done = kiebitz("diff", str(path), str(CAPTURES / MAEXCHEN))
     assert done.status == 3
     assert "A was dissected by Kiebitz 0.0.1, B by " in done.err
-
-
-@pytest.mark.full
-def test_optional_parts_can_be_inserted() -> None:
-    done = whatif(YAKS, "--json", "--edit", '5 Spieler.Name="Eva M"')
-    (only,) = done.json["differences"]
-    assert (only["sort"], only["kind"], only["b"]["sentence"]) == ("only b", "configured", "Eva M plays ?")
-
-
-def test_a_heartbeat_less_is_no_difference() -> None:
-    done = whatif(OKEY_CHAT, "--drop", "2", "--drop", "3")
-    assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("A original and B without #2, without #3 are the same: ")
-
-
-def test_the_same_values_again_change_nothing() -> None:
-    assert whatif("maexchen-head-tiny.pcap", "--edit", "31 dice=3,3").status == 0
 
 
 def test_a_server_s_first_message_is_not_its_only_evidence(tmp_path: Path) -> None:
@@ -565,36 +511,6 @@ def test_impossible_values_are_reported(status: str, arguments: list[str], sente
     done = kiebitz("whatif", TINY, *arguments)
     assert (done.status, done.out) == (int(status), "")
     assert sentence in done.err
-
-
-@pytest.mark.full(but=2)
-@pytest.mark.parametrize(
-    ("capture", "wish", "sentence"),
-    [
-        (YAKS, "87 Wurf[0]=7", "7 is not from 1 to 6; expected pips from 1 to 6; it is Wurf[0]=3 now"),
-        (YAKS, "87 Wurf=6,6", '"6,6" is not a list; expected two dice; it is Wurf=[3,5] now'),
-        (YAKS, "9 Spieler.Status=Warte", '"Warte" is not known here: did you mean "Warten"? Expected one of'),
-        (YAKS, "9 Spieler.Statu=Warten", "Spieler has no attribute Statu; did you mean Status? Expected {"),
-        (YAKS, "9 Spieler.Quatsch.x=1", "Spieler has no attribute Quatsch; it has Farbe, Name, Status, id"),
-        (YAKS, "9 Spieler.Quatsch=1", 'Quatsch; it has Farbe, Name, Status, id. Expected {"id":…,"Farbe":…'),
-        (STYLES, "113 card[0]=B11", '"B11" is not a card; expected a card: R, B, G or A and 07'),
-        (STYLES, "48 licite=GG", "licite=GG does not fit"),
-        (OKEY_CHAT, '78 msg="a\\nb"', "CATS cannot have these values together"),
-        (HUMANS, "13 spielerhand[0]='GRAS SU'", 'did you mean SAU? Expected Wert = "§" | "OBER"'),
-        ("maexchen-head-odd.pcap", "2 dice=5,4", "could not be read: it can be dropped, but not edited"),
-    ],
-)
-def test_grammar_errors_report_the_expected_input(capture: str, wish: str, sentence: str) -> None:
-    done = whatif(capture, "--edit", wish)
-    assert (done.status, done.out) == (1, "")
-    assert sentence in done.err
-
-
-@pytest.mark.full
-def test_a_message_that_could_not_be_read_can_be_dropped() -> None:
-    done = whatif("maexchen-head-odd.pcap", "--drop", "2")
-    assert done.status == 3
-    assert "\n  1 × c2s unreadable: only in A  (A #1713)\n" in done.out
 
 
 # Any session.
