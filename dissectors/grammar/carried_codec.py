@@ -15,11 +15,11 @@ from kiebitz.dissectors.model import Direction
 
 
 class CarriedCodec(Codec):
-    """A codec of frames that have a message after bytes of their own."""
+    """A codec of frames that have a message, perhaps after bytes of their own."""
 
-    @abstractmethod
     def start_of(self, frame: bytes) -> int:
         """Return the offset of the message in a frame."""
+        return 0
 
     @abstractmethod
     def inner_of(self, row: MessageType) -> tuple[Codec, MessageType] | None:

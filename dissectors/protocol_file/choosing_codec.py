@@ -82,9 +82,6 @@ class ChoosingCodec(CarriedCodec):
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         return self._chosen(frame, direction)[0].anatomy(frame, direction)
 
-    def start_of(self, frame: bytes) -> int:
-        return 0
-
     def inner_of(self, row: MessageType) -> tuple[Codec, MessageType]:
         return self._codecs[row.direction, row.name != NAMELESS], row
 
@@ -139,9 +136,6 @@ class GuessedCodec(CarriedCodec):
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         return self.inner.anatomy(frame, direction)
-
-    def start_of(self, frame: bytes) -> int:
-        return 0
 
     def inner_of(self, row: MessageType) -> tuple[Codec, MessageType]:
         return self.inner, row

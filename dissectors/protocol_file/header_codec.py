@@ -192,7 +192,8 @@ class HeaderCodec(CarriedCodec):
         """Return the place of a field of the header; None if it is another one."""
         if name not in self._own:
             return None
-        return next((at, upto - at) for part, at, upto in self.header.read(frame).places if part.name == name)
+        places = self.header.read(frame).places
+        return next(((at, upto - at) for part, at, upto in places if part.name == name), None)
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
         kind = next((part.type for part in self.header.parts if part.name == field.name), None)

@@ -42,49 +42,30 @@ RESERVED_IN_RULES = RESERVED | {"at", "part", "blame", "clause"}
 """The same for the sentences of rules; see `GameContext.report_violation`."""
 
 _NO_WORD = re.compile(r"\W+")
+_PLAIN = re.compile(r"(?:[^{}]|\{\{|\}\})*+")
 
 
-class Template(msgspec.Struct, frozen=True):
-    """A text with expressions in braces."""
-
-    text: str
-    parts: tuple[str | Compiled, ...]
-
-    @property
-    def expressions(self) -> list[Compiled]:
-        """The expressions in the braces."""
-        return [part for part in self.parts if isinstance(part, Compiled)]
-
-
-def compile_template(text: str) -> Template:
-    """Return a compiled sentence; `{{` and `}}` are braces.
+def compile_template(text: str) -> list[str | Compiled]:
+    """Return the texts and the expressions of a sentence; `{{` and `}}` are braces.
 
     Raises:
         FilterError: What is in the braces is no expression, or a brace is not closed.
     """
     parts: list[str | Compiled] = []
-    plain = ""
     position = 0
     while position < len(text):
-        character = text[position]
-        if character in "{}" and text[position : position + 2] == character * 2:
-            plain += character
-            position += 2
-        elif character == "{":
-            end = _closing(text, position)
-            if plain:
-                parts.append(plain)
-                plain = ""
-            parts.append(_compiled_inside(text, position + 1, end))
-            position = end + 1
-        elif character == "}":
+        plain = _PLAIN.match(text, position)
+        assert plain is not None, "it matches an empty text, too"
+        if plain[0]:
+            parts.append(plain[0].replace("{{", "{").replace("}}", "}"))
+            position = plain.end()
+        elif text[position] == "}":
             raise FilterError('no "{" belongs to this "}"', text, position)
         else:
-            plain += character
-            position += 1
-    if plain:
-        parts.append(plain)
-    return Template(text, tuple(parts))
+            end = _closing(text, position)
+            parts.append(_compiled_inside(text, position + 1, end))
+            position = end + 1
+    return parts
 
 
 def _closing(text: str, opened: int) -> int:
@@ -131,7 +112,7 @@ def sentence_of(text: str, reserved: Collection[str] = RESERVED) -> Sentence:
     """
     values: dict[str, Compiled] = {}
     parts: list[tuple[bool, str]] = []
-    for part in compile_template(text).parts:
+    for part in compile_template(text):
         if isinstance(part, str):
             parts.append((False, part))
         else:

@@ -246,7 +246,7 @@ def _tag_error(frame: bytes, of: XmlFormat) -> Violation | None:
         if tag.start == len(frame):
             break
         if tag.kind == "text":
-            if _looks_like_tag(frame, tag):
+            if re.match(rb"</?[A-Za-z]", frame[tag.start : tag.start + 3]):
                 return error_at(
                     "unclosed-tag", "this tag has no end", (tag.start, tag.end - tag.start), '">"'
                 )
@@ -287,10 +287,6 @@ def too_deep(outermost: Tag) -> Violation:
 
 def _shown(frame: bytes, tag: Tag) -> str:
     return tag.written_in(frame)[:_MAX_QUOTED]
-
-
-def _looks_like_tag(frame: bytes, tag: Tag) -> bool:
-    return re.match(rb"</?[A-Za-z]", frame[tag.start : tag.start + 3]) is not None
 
 
 def _text_error(frame: bytes, start: int, end: int, inside: bool, following: str) -> Violation | None:

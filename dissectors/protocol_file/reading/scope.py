@@ -157,14 +157,15 @@ def check_sentence(source: Source, path: Path, text: str, names: Names) -> None:
         source.wrong(path, f"a sentence has at most {MAX_SENTENCE:,} characters", MAX_SENTENCE)
         return
     try:
-        expressions = compile_template(text).expressions
+        parts = compile_template(text)
     except FilterError as error:
         source.wrong(path, str(error), error.position, error.position + error.length)
         return
     offset = 0
-    for expression in expressions:
-        offset = text.index(f"{{{expression.text}}}", offset) + 1
-        check_expression(source, path, expression.text, names, offset)
+    for part in parts:
+        if not isinstance(part, str):
+            offset = text.index(f"{{{part.text}}}", offset) + 1
+            check_expression(source, path, part.text, names, offset)
 
 
 def state_path(text: str) -> Pattern | None:
