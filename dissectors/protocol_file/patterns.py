@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.filters.expressions import (
-    EMPTY_HAS_NO_EDGE,
     PARSER,
     PatternWriter,
     parse_pattern,
@@ -124,30 +123,23 @@ def _parsed(text: str) -> Any:
 
 
 class _Node(NamedTuple):
-    """A node of the automaton: one that reads a character, has conditions, or leads on at once."""
+    """A node of the automaton: one that reads a character, has conditions, or leads on at once.
+
+    A condition is on what is before and after a place in a text: a `_side`, or nothing at the text's end.
+    """
 
     test: Callable[[str], object] | None
-    condition: Callable[[_Side, _Side], bool] | None
+    condition: Callable[[str, str], object] | None
     following: tuple[int, ...]
 
 
-class _Side(NamedTuple):
-    """The character before or after a position in a text, or the end of the text there."""
-
-    is_end: bool = False
-    is_newline: bool = False
-    is_last_newline: bool = False
-    is_word: bool = False
-    is_ascii_word: bool = False
-
-
-_END = _Side(is_end=True)
-
-
-def _side(character: str, is_last: bool) -> _Side:
-    is_word = character.isalnum() or character == "_"
-    is_newline = character == "\n"
-    return _Side(False, is_newline, is_newline and is_last, is_word, is_word and character.isascii())
+def _side(character: str) -> str:
+    """Return a character that is like another one in all conditions."""
+    if character == "\n":
+        return character
+    if not (character.isalnum() or character == "_"):
+        return " "
+    return "a" if character.isascii() else "ä"
 
 
 class _State:
@@ -155,7 +147,7 @@ class _State:
 
     __slots__ = ("before", "moves", "nodes")
 
-    def __init__(self, nodes: frozenset[int], before: _Side) -> None:
+    def __init__(self, nodes: frozenset[int], before: str) -> None:
         self.nodes = nodes
         self.before = before
         self.moves: dict[str, _State] = {}
@@ -191,14 +183,14 @@ class Pattern:
             state = following if following is not None else self._move(state, character, key)
             if not state.nodes:
                 return False
-        return self._final in self._reachable(state, _END)
+        return self._final in self._reachable(state, "")
 
     def _forget(self) -> None:
-        self._states: dict[tuple[frozenset[int], _Side], _State] = {}
+        self._states: dict[tuple[frozenset[int], str], _State] = {}
         self._moves = 0
-        self._start = self._state(self._first, _END)
+        self._start = self._state(self._first, "")
 
-    def _state(self, nodes: frozenset[int], before: _Side) -> _State:
+    def _state(self, nodes: frozenset[int], before: str) -> _State:
         key = nodes, before
         found = self._states.get(key)
         if found is None:
@@ -206,9 +198,11 @@ class Pattern:
         return found
 
     def _move(self, state: _State, character: str, key: str) -> _State:
-        side = _side(character, key != character) if self._has_conditions else _END
+        side = _side(character) if self._has_conditions else ""
+        # A line feed is the last one if nothing follows it.
+        after = side + " " if key == "\n" else side
         reached: set[int] = set()
-        for number in self._reachable(state, side):
+        for number in self._reachable(state, after):
             node = self._nodes[number]
             if node.test is not None and node.test(character):
                 reached.update(node.following)
@@ -219,7 +213,7 @@ class Pattern:
         state.moves[key] = found
         return found
 
-    def _reachable(self, state: _State, after: _Side) -> set[int]:
+    def _reachable(self, state: _State, after: str) -> set[int]:
         """Return the nodes that can be reached without a character."""
         seen = set(state.nodes)
         waiting = [*seen]
@@ -267,7 +261,10 @@ class Pattern:
             return self._repeat(int(least), most, inner, flags, after)
         if kind == "AT":
             self._has_conditions = True
-            return self._add(_Node(None, _condition(str(value), flags), (after,)))
+            place = _compiled(kind, value, flags)
+            return self._add(
+                _Node(None, lambda before, after: place.match(before + after, len(before)), (after,))
+            )
         if kind == "FAILURE":
             return self._add(_Node(None, None, ()))
         title = _REFUSED.get(kind, kind)
@@ -289,34 +286,14 @@ class Pattern:
     def _test(self, kind: str, value: Any, flags: int) -> Callable[[str], object]:
         if kind == "LITERAL" and not flags & re.IGNORECASE:
             return chr(value).__eq__
-        state = PARSER.State()
-        state.flags = flags
-        parsed = PARSER.SubPattern(state, [(getattr(PARSER, kind), value)])
         # A single character cannot keep it busy.
-        one: Callable[[str], object] = _COMPILER.compile(parsed, flags).fullmatch
-        return one
+        return _compiled(kind, value, flags).fullmatch
 
 
-def _condition(name: str, flags: int) -> Callable[[_Side, _Side], bool]:
-    """Return the condition for a place in a text, from what is before and after it."""
-    by_line, is_ascii = bool(flags & re.MULTILINE), bool(flags & re.ASCII)
-
-    def is_edge(before: _Side, after: _Side) -> bool:
-        if is_ascii:
-            return before.is_ascii_word != after.is_ascii_word
-        return before.is_word != after.is_word
-
-    def is_no_edge(before: _Side, after: _Side) -> bool:
-        return not is_edge(before, after) and not (EMPTY_HAS_NO_EDGE and before.is_end and after.is_end)
-
-    conditions: dict[str, Callable[[_Side, _Side], bool]] = {
-        "AT_BEGINNING": lambda before, after: before.is_end or (by_line and before.is_newline),
-        "AT_BEGINNING_STRING": lambda before, after: before.is_end,
-        "AT_BOUNDARY": is_edge,
-        "AT_NON_BOUNDARY": is_no_edge,
-        "AT_END": lambda before, after: (
-            after.is_end or after.is_last_newline or (by_line and after.is_newline)
-        ),
-        "AT_END_STRING": lambda before, after: after.is_end,
-    }
-    return conditions[name]
+def _compiled(kind: str, value: Any, flags: int) -> re.Pattern[str]:
+    """Return the standard library's pattern of one part."""
+    state = PARSER.State()
+    state.flags = flags
+    parsed = PARSER.SubPattern(state, [(getattr(PARSER, kind), value)])
+    compiled: re.Pattern[str] = _COMPILER.compile(parsed, flags)
+    return compiled
