@@ -106,15 +106,16 @@ def _text_codec(
     elif of.kind == "words":
         blanks = " \t\r\n" if framing.kind in ("block", "send") and not has_lines else " \t"
         tokenizer = Splitter(" ", of.quote, blanks)
-    envelope = FileEnvelope(framing, of, any_line_end=specification.lenient.line_ends)
+    any_line_end = specification.lenient.line_ends and not has_lines
+    envelope = FileEnvelope(framing, of, any_line_end=any_line_end, has_lines=has_lines)
     if of.mark:
         sent = {(row.direction, row.name): row.name for row in grammar.rows} | more["codes"]
         more["codes"] = {key: f"{of.mark}{code}" for key, code in sent.items()}
     make: Any = own or TextCodec
     if has_lines and isinstance(tokenizer, Splitter):
-        from kiebitz.dissectors.protocol_file.line_fields import HeadAndLines, LineFieldsCodec, LinesEnvelope
+        from kiebitz.dissectors.protocol_file.line_fields import HeadAndLines, LineFieldsCodec
 
-        make, tokenizer, envelope = LineFieldsCodec, HeadAndLines(tokenizer), LinesEnvelope(framing, of)
+        make, tokenizer = LineFieldsCodec, HeadAndLines(tokenizer)
     codec: Codec = make(grammar, tokenizer, envelope, **more)
     return codec
 

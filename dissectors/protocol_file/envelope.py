@@ -13,10 +13,16 @@ _PARTS = {"json": "json", "xml": "xml"}
 
 
 class FileEnvelope(Envelope):
-    """The bytes of a frame around its message, in any framing of protocol files."""
+    """The bytes of a frame around its message, in any framing of protocol files.
 
-    def __init__(self, framing: Framing, of: Format, *, any_line_end: bool = False) -> None:
+    A message that `has_lines` of its own ends with the line end of its last one.
+    """
+
+    def __init__(
+        self, framing: Framing, of: Format, *, any_line_end: bool = False, has_lines: bool = False
+    ) -> None:
         super().__init__(of.line_end, any_line_end)
+        self._has_lines = has_lines and framing.kind == "lines"
         self.framing = framing
         self._stripped = _STRIPPED.get(of.kind, LINE_ENDS)
         if framing.kind in ("lines", "block"):
@@ -30,6 +36,8 @@ class FileEnvelope(Envelope):
             self.stripped = self._stripped if is_all else None
         if framing.kind == "datagrams" and of.is_strict and of.kind in ("words", "delimited", "lines"):
             self.stripped = self._stripped = b""
+        if self._has_lines:
+            self.stripped, self._stripped = None, b""
         self.is_line = framing.kind in ("lines", of.kind)
         self.has_only_blanks = framing.kind not in ("delimiter", "block", "size")
         if framing.kind == "size":
@@ -71,7 +79,8 @@ class FileEnvelope(Envelope):
     def check(self, body: bytes) -> None:
         kind = self.framing.kind
         if kind == "lines":
-            super().check(body)
+            if not self._has_lines:
+                super().check(body)
         elif kind == "delimiter" and (body + self._end).find(self._end) != len(body):
             raise ValueError("the message would contain its delimiter")
         elif kind == "block" and body and self._end in [line.rstrip(b"\r") for line in body.split(b"\n")]:
@@ -86,6 +95,8 @@ class FileEnvelope(Envelope):
             if b"\r" in body:
                 raise ValueError("the message would contain half a line end")
             return self.line_end.join([*body.split(b"\n"), self._end, b""])
+        if self._has_lines:
+            body = body.replace(b"\n", self.line_end)
         return self._padded(body) if kind == "size" else body + self.line_end
 
     def rewrap(self, frame: bytes, body: bytes) -> bytes:
@@ -101,7 +112,7 @@ class FileEnvelope(Envelope):
     def wire_framing(self) -> Mapping[str, Any]:
         framing = self.framing
         return super().wire_framing() or {
-            "kind": framing.kind,
+            "kind": "line_fields" if self._has_lines else framing.kind,
             "end": framing.end if framing.kind in ("delimiter", "block") else None,
             "size": framing.size or None,
             "skips_blanks": framing.kind in ("json", "xml") or None,

@@ -21,9 +21,8 @@ from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.text_message import spans_of
 from kiebitz.dissectors.grammar.tokens import Splitter, Texts, Token, Tokenizer
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.header import TextHead
-from kiebitz.dissectors.protocol_file.specification import Format, Framing, Specification
+from kiebitz.dissectors.protocol_file.specification import Specification
 
 LINE = "\n"
 _LINES = Splitter(LINE)
@@ -60,28 +59,6 @@ class HeadAndLines(Tokenizer):
 
     def wire(self) -> Mapping[str, Any]:
         return {**self._head.wire(), "has_lines": True}
-
-
-class LinesEnvelope(FileEnvelope):
-    """The bytes around a message of several lines, of which the last line end is one."""
-
-    def __init__(self, framing: Framing, of: Format) -> None:
-        super().__init__(framing, of)
-        if framing.kind == "lines":
-            self.stripped, self._stripped = None, b""
-
-    def check(self, body: bytes) -> None:
-        if self.framing.kind != "lines":
-            super().check(body)
-
-    def wrap(self, body: bytes) -> bytes:
-        if self.framing.kind != "lines":
-            return super().wrap(body)
-        return body.replace(b"\n", self.line_end) + self.line_end
-
-    def wire_framing(self) -> Mapping[str, Any]:
-        described = super().wire_framing()
-        return {**described, "kind": "line_fields"} if self.framing.kind == "lines" else described
 
 
 class LineFieldsCodec(TextCodec):

@@ -87,17 +87,19 @@ class LayoutBuilder:
                 self._add(self._past(tag), "ignored" if tag.kind != "end" else "markup", self._words(tag))
         return self._parts
 
-    def _element(self, tag: Tag, shape: Shape, path: Path, kind: Kind, title: str) -> None:
+    def _element(
+        self, tag: Tag, shape: Shape, path: Path, kind: Kind, title: str, is_list: bool = False
+    ) -> None:
         number = self._end_number()
         inside = (tag.end, self._tags[number].start) if number < len(self._tags) else None
         self._tag_with_attributes(tag, shape, path, kind, title)
         if tag.kind == "start":
-            self._inside(shape, path, inside)
+            self._inside(shape, path, inside, is_list)
             end = self._tag
             if end is not None:
                 self._add(self._past(end), "markup", self._words(end))
 
-    def _inside(self, shape: Shape, path: Path, inside: Place | None) -> None:
+    def _inside(self, shape: Shape, path: Path, inside: Place | None, is_list: bool) -> None:
         names = Counter(tag.name for tag in self._children(self._number - 1))
         text = shape.text
         if shape.anywhere is not None and TEXT in shape.anywhere and TEXT not in names:
@@ -117,7 +119,9 @@ class LayoutBuilder:
                 self._add(self._past(tag), "ignored", self._words(tag))
             elif shape.anywhere is not None and name in shape.anywhere:
                 kind = shape.anywhere[name]
-                if isinstance(kind, ListText) and names[tag.name] > 1:
+                if is_list:
+                    self._open_child(tag, kind, (*path, count.total()))
+                elif isinstance(kind, ListText) and names[tag.name] > 1:
                     self._open_child(tag, kind.item, (*steps, count[name]))
                 else:
                     self._open_child(tag, kind, steps)
@@ -126,7 +130,7 @@ class LayoutBuilder:
             else:
                 role, title = self._unknown
                 self._whole_element(role, title.format("element"))
-            count[name] += 1
+            count[name] += tag.kind in ("start", "empty")
 
     def _child(self, tag: Tag, child: shapes.Child, path: Path) -> None:
         kind = child.field.type
@@ -160,29 +164,10 @@ class LayoutBuilder:
         outer, self._parts, start = self._parts, [], self._at
         end = self._end_number()
         whole = tag.start, (self._tags[end].end if end < len(self._tags) else self._tags[-1].end) - tag.start
-        if is_list:
-            self._tag_with_attributes(tag, Shape(), path, "markup", f"<{self._name(tag)}>")
-            for number in range(len(self._children(self._number - 1))):
-                self._skip_to_element()
-                item = self._tag
-                assert item is not None
-                self._open_child(item, (shape.anywhere or {})[self._name(item)], (*path, number))
-            self._skip_to_end()
-        else:
-            self._element(tag, shape, path, "markup", f"<{self._name(tag)}>")
+        self._element(tag, shape, path, "markup", f"<{self._name(tag)}>", is_list)
         inner, self._parts = self._parts, outer
         place = whole if kind is not None else (0, 0)
         outer.append(Part(start, self._at, path, "field", title, place, whole, kind, tuple(inner)))
-
-    def _skip_to_element(self) -> None:
-        while (tag := self._tag) is not None and tag.kind not in ("start", "empty"):
-            self._add(self._past(tag), "ignored", self._words(tag))
-
-    def _skip_to_end(self) -> None:
-        while (tag := self._tag) is not None and tag.kind != "end":
-            self._add(self._past(tag), "ignored", self._words(tag))
-        if tag is not None:
-            self._add(self._past(tag), "markup", self._words(tag))
 
     def _end_number(self) -> int:
         """Return the number of the tag that ends the element of the next tag."""
