@@ -42,7 +42,7 @@ RESERVED_IN_RULES = RESERVED | {"at", "part", "blame", "clause"}
 """The same for the sentences of rules; see `GameContext.report_violation`."""
 
 _NO_WORD = re.compile(r"\W+")
-_PLAIN = re.compile(r"(?:[^{}]|\{\{|\}\})*+")
+_PLAIN = re.compile(r"[^{}]*+(?>(?:(?:\{\{|\}\})[^{}]*+)*)")
 
 
 def compile_template(text: str) -> list[str | Compiled]:

@@ -281,10 +281,11 @@ def test_each_field_has_its_place(framing: str, of: str) -> None:
         pieces = check_anatomy(dissector, frame, direction)
         assert all(piece.kind in ("name", "field", "markup") for piece in pieces)
         for field in row.fields:
+            place = dissector.codec.text_place(frame, row, field.name)
             if field.name not in fields:
+                assert place is None
                 continue
             value = fields[field.name]
-            place = dissector.codec.text_place(frame, row, field.name)
             if place is None:
                 assert isinstance(value, list | dict), field.name
                 continue
