@@ -9,7 +9,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Violation
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType
 from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.model import Direction
 
@@ -30,7 +30,7 @@ class CarriedCodec(Codec):
         decoded = inner.decode(frame[start:], direction)
         if not decoded.violations:
             return decoded
-        found = tuple(_shifted(violation, start) for violation in decoded.violations)
+        found = tuple(violation.inside(start) for violation in decoded.violations)
         return msgspec.structs.replace(decoded, violations=found)
 
     def inner_pieces(self, inner: Codec, frame: bytes, start: int, direction: Direction) -> tuple[Piece, ...]:
@@ -72,16 +72,3 @@ class CarriedCodec(Codec):
     def wire_row(self, row: MessageType) -> Mapping[str, object]:
         inner = self.inner_of(row)
         return {} if inner is None else inner[0].wire_row(inner[1])
-
-
-def _shifted(violation: Violation, start: int) -> Violation:
-    """Return a violation whose place counts from the frame instead of its message."""
-    locate = violation.locate
-    if locate is None:
-        return msgspec.structs.replace(violation, offset=violation.offset + start)
-
-    def located(frame: bytes) -> Place:
-        offset, length = locate(frame[start:])
-        return offset + start, length
-
-    return msgspec.structs.replace(violation, locate=located)

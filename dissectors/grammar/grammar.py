@@ -248,6 +248,18 @@ class Violation(msgspec.Struct, frozen=True):
         """Return its offset and length in the frame."""
         return self.locate(frame) if self.locate is not None else (self.offset, self.length)
 
+    def inside(self, start: int, end: int | None = None) -> Violation:
+        """Return it for the frame around its message, which is the range from `start` to `end`."""
+        locate = self.locate
+        if locate is None:
+            return msgspec.structs.replace(self, offset=self.offset + start)
+
+        def located(frame: bytes) -> tuple[int, int]:
+            offset, length = locate(frame[start:end])
+            return offset + start, length
+
+        return msgspec.structs.replace(self, locate=located)
+
 
 class Decoded(msgspec.Struct, frozen=True):
     """A decoded frame; `row` is None if its message type is unknown.

@@ -6,7 +6,7 @@ consequences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -84,49 +84,11 @@ def line_types(row: MessageType, count: int = 0) -> list[FieldType]:
     ]
 
 
-def packet_forms(
-    rows: Mapping[bytes, Sequence[MessageType]],
-    ends: Mapping[bytes, bytes],
-    *,
-    mark: bytes,
-    end: bytes,
-    encoded: Callable[[str], Iterable[bytes]],
-) -> PacketForms:
-    """Return the forms of the packets of one direction.
-
-    Args:
-        rows: The rows of each first line.
-        ends: Last line by first line, if it is not `end`.
-        mark: Beginning of each first line.
-        end: The usual last line.
-        encoded: Returns the encodings of a word.
-    """
-    forms = {first: _form(of, ends.get(first, end), encoded) for first, of in rows.items()}
-    return PacketForms(mark, end, forms)
-
-
-def _form(rows: Sequence[MessageType], end: bytes, encoded: Callable[[str], Iterable[bytes]]) -> PacketForm:
-    if not end:
-        lines = [line_types(row) for row in rows]
-        forms = ([_texts_of(kind, encoded) for kind in kinds] for kinds in zip(*lines, strict=True))
-        return PacketForm(end, counted=Counted(tuple(map(_either, forms)), _period(rows[0])))
-    with_texts = [row for row in rows if any(kind.is_free_text for kind in line_types(row, 1))]
-    most = max((_most_lines(row) for row in with_texts), default=0)
-    least = min((len(line_types(row)) for row in with_texts), default=0)
-    return PacketForm(end, most, most if most < ALL_TOKENS else least)
-
-
 def _either(forms: Sequence[Any]) -> Any:
     """Return the form of a line that has one of several."""
     if all(isinstance(form, frozenset) for form in forms):
         return frozenset().union(*forms)
     return forms[0] if len(forms) == 1 else AnyLine()
-
-
-def _texts_of(kind: FieldType, encoded: Callable[[str], Iterable[bytes]]) -> Any:
-    if isinstance(kind, Word):
-        return frozenset(each for word in kind.values for each in encoded(word))
-    return TypedLine(kind) if isinstance(kind, Number) else AnyLine()
 
 
 def _most_lines(row: MessageType) -> int:
@@ -183,27 +145,37 @@ class PacketCodec(TextCodec):
 
     def framer(self, direction: Direction) -> PacketFramer:
         """Return a framer for the packets that are sent in a direction."""
-        if direction not in self._forms:
-            self._forms[direction] = self.forms(direction)
-        return PacketFramer(direction, self._forms[direction])
-
-    def ends(self, direction: Direction) -> frozenset[bytes]:
-        """Return the last lines of packets that are sent in a direction."""
-        return self.framer(direction).forms.ends
+        return PacketFramer(direction, self.forms(direction))
 
     def forms(self, direction: Direction) -> PacketForms:
         """Return the forms of the packets that are sent in a direction."""
-        rows: dict[bytes, Sequence[MessageType]] = {}
-        for name in self.grammar.names(direction):
-            of = self.grammar.rows_named(direction, name)
-            rows[str(self.sent_name(of[0])).encode(self.encoding)] = of
-        return packet_forms(
-            rows,
-            self.envelope.ends,
-            mark=self.mark.encode(self.encoding),
-            end=self.end.encode(self.encoding),
-            encoded=self.encoded_word,
-        )
+        found = self._forms.get(direction)
+        if found is None:
+            usual = self.end.encode(self.encoding)
+            forms: dict[bytes, PacketForm] = {}
+            for name in self.grammar.names(direction):
+                rows = self.grammar.rows_named(direction, name)
+                first = str(self.sent_name(rows[0])).encode(self.encoding)
+                forms[first] = self._form(rows, self.envelope.ends.get(first, usual))
+            found = self._forms[direction] = PacketForms(self.mark.encode(self.encoding), usual, forms)
+        return found
+
+    def _form(self, rows: Sequence[MessageType], end: bytes) -> PacketForm:
+        if not end:
+            lines = [line_types(row) for row in rows]
+            forms = (map(self._texts_of, kinds) for kinds in zip(*lines, strict=True))
+            return PacketForm(
+                end, counted=Counted(tuple(_either([*each]) for each in forms), _period(rows[0]))
+            )
+        with_texts = [row for row in rows if any(kind.is_free_text for kind in line_types(row, 1))]
+        most = max((_most_lines(row) for row in with_texts), default=0)
+        least = min((len(line_types(row)) for row in with_texts), default=0)
+        return PacketForm(end, most, most if most < ALL_TOKENS else least)
+
+    def _texts_of(self, kind: FieldType) -> Any:
+        if isinstance(kind, Word):
+            return frozenset(each for word in kind.values for each in self.encoded_word(word))
+        return TypedLine(kind) if isinstance(kind, Number) else AnyLine()
 
     def encoded_word(self, word: str) -> Iterable[bytes]:
         """Return the encodings of a word."""
@@ -235,7 +207,7 @@ class PacketCodec(TextCodec):
         texts = self.lines_of(sent)
         name, _ = self.name_in(texts, direction)
         if name is None:
-            is_empty = len(texts) < 2 and frame.rstrip(LINE_ENDS) in (b"", *self.ends(direction))
+            is_empty = len(texts) < 2 and frame.rstrip(LINE_ENDS) in (b"", *self.forms(direction).ends)
             return self.nothing(sent, direction) if is_empty else unreadable(self.unknown(sent, direction))
         read = self._closest(self.grammar.rows_named(direction, name), texts[1:])
         violation = self._violation(sent, read, texts[1:])
@@ -317,7 +289,7 @@ class PacketCodec(TextCodec):
 
     def nothing(self, sent: Sent, direction: Direction) -> Decoded:
         line = sent.frame.rstrip(LINE_ENDS)
-        if line in self.ends(direction):
+        if line in self.forms(direction).ends:
             shown = line.decode(self.encoding)
             return _ignored(sent, "stray-end", f"{shown} without a message before it is ignored")
         if not line:
@@ -472,7 +444,7 @@ class PacketCodec(TextCodec):
         return self.decode(frame, direction).row is not None
 
     def wire_format(self) -> Mapping[str, Any]:
-        forms = {each: self.framer(each).forms for each in DIRECTIONS}
+        forms = {each: self.forms(each) for each in DIRECTIONS}
         kinds: list[Container[bytes]] = []
         for form in (form for each in forms.values() for form in each.forms.values()):
             kinds += [line for line in (form.counted.lines if form.counted else ()) if line not in kinds]

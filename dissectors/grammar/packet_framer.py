@@ -144,7 +144,7 @@ class PacketFramer(ByteFramer):
 
     def __init__(self, direction: Direction, forms: PacketForms) -> None:
         super().__init__(direction)
-        self._forms = self.forms = forms
+        self._forms = forms
         self._mark, self._firsts, self._ends = forms.mark, forms.forms, forms.ends
         self._longest = forms.longest
         self._form = PacketForm(b"")

@@ -128,15 +128,11 @@ class JsonCodec(Codec):
             return decoded
         start, end = body or (0, None)
 
-        def moved(violation: Violation) -> Violation:
-            def located(frame: bytes) -> Place:
-                offset, length = violation.place(frame[start:end])
-                return start + offset, length
-
-            code = codes.get(violation.code, violation.code)
-            return msgspec.structs.replace(violation, code=code, locate=located)
-
-        return msgspec.structs.replace(decoded, violations=tuple(map(moved, decoded.violations)))
+        violations = (
+            msgspec.structs.replace(each.inside(start, end), code=codes.get(each.code, each.code))
+            for each in decoded.violations
+        )
+        return msgspec.structs.replace(decoded, violations=tuple(violations))
 
     def _decode_strictly(self, frame: bytes, readers: tuple[_StrictReader, ...]) -> Decoded | None:
         for row, read, check, colons, has_any in readers:

@@ -9,7 +9,6 @@ begins with such a name. So an error covers only its own bytes, and the next mes
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -24,7 +23,7 @@ from kiebitz.dissectors.grammar.framing import (
     Frame,
     StructuredFramer,
 )
-from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, Scanner
+from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, Scanner, as_sent
 from kiebitz.dissectors.model import Direction
 
 _MAX_BLANKS = 32
@@ -62,8 +61,8 @@ class JsonFraming:
         self, names: Iterable[str], attributes: Iterable[str] | None = None, ends_at_bracket: bool = False
     ) -> None:
         self.ends_at_bracket = ends_at_bracket
-        self.names = _as_sent(names)
-        self._own = frozenset() if attributes is None else self.names - _as_sent(attributes)
+        self.names = as_sent(names)
+        self._own = frozenset() if attributes is None else self.names - as_sent(attributes)
         self._has_any_name = attributes is None
         self._length = max(_MAX_NAME * self._has_any_name, max(map(len, self.names), default=0))
         self.max_length = 2 * _MAX_BLANKS + self._length + 4
@@ -145,13 +144,6 @@ class JsonFraming:
         if line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
             return True
         return not self.ends_at_bracket and self.names.isdisjoint(names)
-
-
-def _as_sent(names: Iterable[str]) -> frozenset[bytes]:
-    """Return names as they are sent: in UTF-8, and with the escapes that most programs write."""
-    return frozenset(
-        json.dumps(name, ensure_ascii=escaped)[1:-1].encode() for name in names for escaped in (False, True)
-    )
 
 
 class JsonFramer(StructuredFramer):

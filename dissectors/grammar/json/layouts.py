@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
 from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, JsonTuple
 from kiebitz.dissectors.grammar.json.forms import Form, SizeRule
-from kiebitz.dissectors.grammar.json.scanner import name_at, parse_places
+from kiebitz.dissectors.grammar.json.scanner import as_sent, name_at, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonChoice, JsonType
 from kiebitz.dissectors.grammar.lenient import AS_WRITTEN, Spellings
 from kiebitz.dissectors.grammar.patching import Path
@@ -144,11 +144,6 @@ class Layout(ABC):
         """Return what else describes a row; see `Codec.wire_row`."""
 
 
-def _written(name: str) -> frozenset[bytes]:
-    """Return a text as it is sent: in UTF-8, and with the escapes that most programs write."""
-    return frozenset(json.dumps(name, ensure_ascii=escaped)[1:-1].encode() for escaped in (False, True))
-
-
 class KeyLayout(Layout):
     """Messages whose name is a key: `{"name": {fields}}`.
 
@@ -177,7 +172,7 @@ class KeyLayout(Layout):
         return self.rows_of(direction, members[0].step) if members else ()
 
     def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
-        return frozenset() if row.beside else _written(row.name)
+        return frozenset() if row.beside else as_sent((row.name,))
 
     def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
         first = next(iter(value), "")
@@ -304,7 +299,7 @@ class PathLayout(Layout):
         return tuple(row for row in self.all_rows if row.direction == direction)
 
     def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
-        return _written(str(self._sent[row.direction, row.name]) if self.name_path else "")
+        return as_sent((str(self._sent[row.direction, row.name]) if self.name_path else "",))
 
     def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
         if not self.name_path:

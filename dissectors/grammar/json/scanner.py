@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -372,6 +372,13 @@ def name_at(data: bytes, place: Place) -> str:
             # The text is broken elsewhere, too, or this is no string.
             pass
     return text[1:-1]
+
+
+def as_sent(names: Iterable[str]) -> frozenset[bytes]:
+    """Return names as they are sent: in UTF-8, and with the escapes that most programs write."""
+    return frozenset(
+        json.dumps(name, ensure_ascii=escaped)[1:-1].encode() for name in names for escaped in (False, True)
+    )
 
 
 def _describe_token(data: bytes, at: int) -> tuple[str, int]:
