@@ -1,7 +1,7 @@
 """What precedes a message: the header of binary frames, and the optional text before a message.
 
 A header has constants, the length of the message, what stands for its name, and fields. The text, such as
-`6@4 `, has fields with characters around them, and a blank.
+`6@4 `, has fields with characters around them, and a blank or delimiter.
 """
 
 from __future__ import annotations
@@ -313,9 +313,6 @@ def _either(texts: Iterable[bytes]) -> bytes:
     return b"(?:%b)" % b"|".join(map(re.escape, sorted({*texts})))
 
 
-_BLANKS = re.compile(rb"[ \t]*")
-
-
 class TextHead:
     """The text before each message of a direction, of which each part may be absent."""
 
@@ -327,21 +324,20 @@ class TextHead:
         self.parts: Sequence[Part] = [
             Part(each.field.name, text_type(each.field.type, of), 0, b"") for each in before
         ]
-        marks = "".join(each.opening + each.closing for each in before)
+        self._gap = of.delimiter if of.kind == "delimited" else " "
+        gap = "[ \t]+" if self._gap == " " else re.escape(self._gap)
+        self._marks = "".join(each.opening + each.closing for each in before) + self._gap
         groups = (
-            f"(?:({re.escape(each.opening)})({_pattern(each.field.type, marks)})({re.escape(each.closing)}))?"
+            f"(?:({re.escape(each.opening)})({_pattern(each.field.type, self._marks)})"
+            f"({re.escape(each.closing)}))?"
             for each in before
         )
-        self._pattern = re.compile("".join(groups).encode(of.encoding) + rb"(?=[ \t\r\n]|\Z)")
+        self._pattern = re.compile(f"{''.join(groups)}(?:{gap}|(?=[\r\n]|\\Z))".encode(of.encoding))
 
     def extent(self, data: bytes | bytearray, at: int, end: int) -> Extent:
         """Return the extent of a message, which is all that there is."""
         found = self._pattern.match(data, at)
-        start = at
-        if found is not None and found.end() > at:
-            blanks = _BLANKS.match(data, found.end())
-            start = blanks.end() if blanks is not None else found.end()
-        return Extent(start, end - at)
+        return Extent(found.end() if found is not None and found.lastindex else at, end - at)
 
     def read(self, frame: bytes) -> Read:
         """Return the text before the message of a frame."""
@@ -385,7 +381,7 @@ class TextHead:
             for each, part in zip(self._before, self.parts, strict=True)
             if part.name in fields and part.type is not None
         ]
-        return f"{''.join(texts)}{' ' if texts else ''}".encode(self._encoding) + body
+        return f"{''.join(texts)}{self._gap if texts else ''}".encode(self._encoding) + body
 
     def as_bytes(self, kind: FieldType, text: str) -> bytes:
         """Return a text as it is written in a field."""
@@ -398,12 +394,13 @@ class TextHead:
                 {
                     "opening": each.opening,
                     "closing": each.closing,
-                    "marks": "".join(other.opening + other.closing for other in self._before),
+                    "marks": self._marks,
                     "name": part.name,
                     "type": part.type.wire_type() if part.type is not None else None,
                 }
                 for each, part in zip(self._before, self.parts, strict=True)
             ],
+            "gap": None if self._gap == " " else self._gap,
             "own": len(self._before),
         }
 

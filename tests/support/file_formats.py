@@ -101,7 +101,7 @@ PAIRS = [
     *(("size", each) for each in ("words", "headers", "json-body", "xml")),
     *(("size-header", each) for each in ("delimited", "json")),
     *(("send", each) for each in ("quoted", "headers", "struct")),
-    *(("before", each) for each in ("words", "pairs", "json")),
+    *(("before", each) for each in ("words", "delimited", "pairs", "json")),
     *((framing, "mixed") for framing in ("lines", "nul")),
     *(("websocket", each) for each in ("json", "words", "pairs", "xml", "struct")),
 ]

@@ -581,11 +581,11 @@ class Parser:
             return found[1]
         word = found[2]
         if (
-            self._text.startswith("]", self._at)
+            self._text[self._at : self._at + 1] in ("]", "}")
             and len(word) > 1
             and not (word[-1].isalnum() or word[-1] == "_")
         ):
-            # In `[card-]`, it is the list's separator.
+            # In `[card-]` or `{a=card-}`, it is the separator.
             word = word[:-1]
             self._at -= 1
         return int(word) if self._has_numbers and INTEGER.fullmatch(word) else word

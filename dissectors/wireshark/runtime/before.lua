@@ -1,4 +1,4 @@
--- Optional fields before the name of a message, with characters around them, and a blank.
+-- Optional fields before the name of a message, with characters around them, and a blank or delimiter.
 
 local function pattern_of(part)
   if part.type.kind:find("number") then return part.type.whole and "^%-?%d+" or "^%-?%d+%.?%d*" end
@@ -22,7 +22,10 @@ function K.before(framing, frame)
       at = stop + #part.closing + 1
     end
   end
-  if at == 1 or not (at > #frame or frame:find("^[ \t\r\n]", at)) then return {fields = {}, start = 1} end
-  found.start = frame:match("^[ \t]*()", at)
-  return found
+  if at == 1 then return found end
+  local after
+  if framing.gap == nil then after = frame:match("^[ \t]+()", at)
+  elseif frame:sub(at, at + #framing.gap - 1) == framing.gap then after = at + #framing.gap end
+  if after == nil and (at > #frame or frame:find("^[\r\n]", at)) then after = at end
+  return after and {fields = found.fields, start = after, error = found.error} or {fields = {}, start = 1}
 end
