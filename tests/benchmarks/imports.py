@@ -1,11 +1,10 @@
 """Benchmark of imports compared with tshark and a dissector for the protocol: time and memory.
 
-Kiebitz writes a database with messages, events and state. tshark has a dissector in Lua, and for Catan also
-its own of JSON. With each it writes JSON with all details of each packet (`-T ek`), the closest equivalent to
-Kiebitz's database, and then flat fields to a file, whose messages are counted. In a round each peer runs
-once,
-and Kiebitz before and after all of them, since other load on the machine varies. Then a short and a long
-capture are imported, to check that memory does not grow with the length.
+Each build of Kiebitz writes a database with messages, events and state. tshark has a dissector in Lua, and
+for Catan also its own of JSON. With each it writes JSON with all details of each packet (`-T ek`), the
+closest equivalent to Kiebitz's database, and then flat fields to a file, whose messages are counted. In a
+round each peer runs once, and Kiebitz before and after all of them, since other load on the machine varies.
+Then a short and a long capture are imported, to check that memory does not grow with the length.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ import re
 import shutil
 import sqlite3
 import statistics
+import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 import click
@@ -25,11 +26,11 @@ import msgspec
 from repeating import CATAN, CGML, MAEXCHEN, MAEXCHEN_OF_THREE, OKEY, SCHAFKOPF, Recording, repeat
 from report import Report, new_table
 from rich.table import Table
-from running import KIEBITZ, Cost, run
+from running import BUILDS, Cost, run
 
 REPETITIONS = 20
 
-KIEBITZ_NAME = "kiebitz"
+KIEBITZ_NAME = next(iter(BUILDS))
 AS_MUCH = "-T ek"
 """The tshark output that is as detailed as Kiebitz's database."""
 
@@ -197,11 +198,11 @@ def messages_in(written: Path, peer: Peer) -> int:
         return sum(len(re.findall(peer.one_message, line.split("\t")[_PEERS_FIRST] + "\n")) for line in lines)
 
 
-def import_into(database: Path, capture: Path) -> Cost:
+def import_into(database: Path, capture: Path, build: str = KIEBITZ_NAME) -> Cost:
     """Import a capture into a new database."""
     for file in database.parent.glob(f"{database.name}*"):
         file.unlink()
-    return run([*KIEBITZ, "import", str(capture), "-w", str(database)])
+    return run([*BUILDS[build], "import", str(capture), "-w", str(database)])
 
 
 def recorded_messages(database: Path) -> int:
@@ -220,7 +221,8 @@ def compare(report: Report, folder: Path, subject: Subject, repetitions: int, ro
         report.show("tshark is not installed: nothing to compare with.")
     measured: defaultdict[str, list[Cost]] = defaultdict(list)
     for _ in range(rounds):
-        measured[KIEBITZ_NAME].append(import_into(database, capture))
+        for build in BUILDS:
+            measured[build].append(import_into(database, capture, build))
         for peer in peers:
             measured[f"{peer.name}, {AS_MUCH}"].append(run(tshark(peer, capture, "-T", "ek")))
             flat = tshark(peer, capture, *flat_fields(subject, peer))
@@ -228,12 +230,16 @@ def compare(report: Report, folder: Path, subject: Subject, repetitions: int, ro
             found = messages_in(written, peer) + repetitions * subject.only_kiebitz
             if found != messages:
                 raise click.ClickException(f"{peer.name} sees {found} of {messages} messages")
-        measured[KIEBITZ_NAME].append(import_into(database, capture))
+        for build in reversed(BUILDS):
+            measured[build].append(import_into(database, capture, build))
     found = recorded_messages(database)
     if found != messages:
         raise click.ClickException(f"Kiebitz recorded {found} of {messages} messages")
     title = f"Import of {messages:,} messages of {subject.title} in {packets:,} packets"
     report.show(comparison(title, measured, messages, packets))
+    for peer in peers:
+        columns = ", ".join(flat_fields(subject, peer)[5::2])
+        report.show(f"The flat fields of {peer.name} are {columns}.")
     larger = database.stat().st_size / capture.stat().st_size
     report.show(
         f"The capture has {capture.stat().st_size / 1e6:.1f} MB, the database {larger:.2f} times that."
@@ -247,13 +253,13 @@ def promises(report: Report, subject: Subject, measured: Measured, messages: int
     """Add the promises about an import: speed relative to each peer, size."""
     title = f"Import, {subject.title}"
     cpu = {name: median_cpu(costs) for name, costs in measured.items()}
-    for name in cpu:
-        if name != KIEBITZ_NAME:
-            ratio = cpu[name] / cpu[KIEBITZ_NAME]
+    for build, name in product(BUILDS, cpu):
+        if name not in BUILDS:
+            ratio = cpu[name] / cpu[build]
             least = next(least for output, least in MIN_RATIOS.items() if name.endswith(output))
             report.promise(
-                f"{title}: messages/CPU s",
-                f"{messages / cpu[KIEBITZ_NAME]:,.0f}",
+                f"{title}, {build}: messages/CPU s",
+                f"{messages / cpu[build]:,.0f}",
                 f"{name} {messages / cpu[name]:,.0f}",
                 f"{ratio:.2f}",
                 f"≥ {least}",
@@ -325,8 +331,25 @@ def memory(report: Report, folder: Path, subject: Subject) -> None:
     )
 
 
+def show_builds(report: Report) -> None:
+    """Show the version of each build, and the size of its files as compressed in a wheel."""
+    table = new_table("Builds", "MB compressed", "|version")
+    for build, command in BUILDS.items():
+        version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
+        size = subprocess.run([*command[:-2], "-c", _SIZE], capture_output=True, text=True, check=True).stdout
+        table.add_row(build, " ".join(version.split()), f"{int(size) / 1e6:.1f}")
+    report.show(table)
+
+
+_SIZE = """import os, zlib, kiebitz
+files = (os.path.join(at, name) for at, _, names in os.walk(kiebitz.__path__[0], followlinks=True)
+         if not at.endswith("__pycache__") for name in names)
+print(sum(len(zlib.compress(open(file, "rb").read())) for file in files))"""
+
+
 def imported(report: Report, rounds: int) -> None:
     """Measure Kiebitz and its peers on a long capture, then Kiebitz alone on ever longer ones."""
+    show_builds(report)
     for subject in SUBJECTS:
         with tempfile.TemporaryDirectory() as folder:
             compare(report, Path(folder), subject, REPETITIONS * subject.times, rounds)

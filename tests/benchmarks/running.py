@@ -16,6 +16,15 @@ import msgspec
 
 KIEBITZ = (sys.executable, "-m", "kiebitz")
 
+BUILDS = {"kiebitz": KIEBITZ}
+"""Builds to compare, by name: `KIEBITZ_COMPILED` is the Python of an environment with a compiled one.
+
+-P: not the checkout that is the current folder.
+"""
+
+if _compiled := os.environ.get("KIEBITZ_COMPILED"):
+    BUILDS["kiebitz, compiled"] = (_compiled, "-P", "-m", "kiebitz")
+
 _LOOK_SECONDS = 0.05
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, cut, repeat
 from report import Report, new_table
-from running import KIEBITZ, run
+from running import BUILDS, KIEBITZ, run
 
 from kiebitz.cli.main import COMMANDS
 
@@ -46,19 +46,20 @@ def _started(report: Report, folder: Path, rounds: int) -> None:
     run([*KIEBITZ, "import", str(_TINY), "-w", database])
     commands = [[command, "-h"] for section in COMMANDS.values() for command in section]
     commands.append(["events", database])
-    table = new_table("Start-up", "CPU s", "kiebitz …")
+    table = new_table("Start-up", "|".join(f"{build}: CPU s" for build in BUILDS), "kiebitz …")
     found = {}
     for words in commands:
         told = " ".join(words).replace(database, "DB")
-        found[told] = _least([*KIEBITZ, *words], rounds)
-        table.add_row(told, f"{found[told]:.3f}")
+        found[told], *others = (_least([*build, *words], rounds) for build in BUILDS.values())
+        table.add_row(told, *(f"{seconds:.3f}" for seconds in (found[told], *others)))
     report.show(table)
     slowest = max(found, key=lambda told: found[told])
     _promise(report, f"Start-up of the slowest command, kiebitz {slowest}: CPU s", found[slowest], MOST_START)
 
 
 def _imported(report: Report, folder: Path, rounds: int) -> None:
-    table = new_table("Import of a short capture", "messages|packets|CPU s")
+    figures = "|".join(["messages", "packets", *(f"{build}: CPU s" for build in BUILDS)])
+    table = new_table("Import of a short capture", figures)
     for protocol, recording in _RECORDINGS.items():
         capture = folder / f"{protocol}.pcap"
         repeat(capture, -(-MESSAGES // recording.messages), recording)
@@ -68,11 +69,14 @@ def _imported(report: Report, folder: Path, rounds: int) -> None:
         with closing(sqlite3.connect(database)) as connection:
             ((messages,),) = connection.execute("SELECT count(*) FROM messages")
         seconds = []
-        for _ in range(rounds):
-            database.unlink()
-            seconds.append(_least([*KIEBITZ, "import", str(capture), "-w", str(database)], 1))
-        table.add_row(protocol, f"{messages:,}", f"{packets:,}", f"{min(seconds):.2f}")
-        _promise(report, f"Import of {messages:,} messages, {protocol}: CPU s", min(seconds), MOST_SHORT)
+        for build in BUILDS.values():
+            costs = []
+            for _ in range(rounds):
+                database.unlink()
+                costs.append(run([*build, "import", str(capture), "-w", str(database)]).cpu)
+            seconds.append(min(costs))
+        table.add_row(protocol, f"{messages:,}", f"{packets:,}", *(f"{least:.2f}" for least in seconds))
+        _promise(report, f"Import of {messages:,} messages, {protocol}: CPU s", seconds[0], MOST_SHORT)
     report.show(table)
 
 
