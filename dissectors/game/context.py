@@ -91,13 +91,8 @@ class GameContext:
         if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
             self._changes.append((list(path), value))
 
-    def set_part(self, above: Sequence[str], part: State, path: Sequence[str], value: Any) -> None:
-        """Set a value in a `part` of the state at the path `above`, without looking that path up."""
-        if set_at(part, path, dict(value) if isinstance(value, dict) else value):
-            self._changes.append(([*above, *path], value))
-
     def part_of(self, game: Game) -> tuple[tuple[str, str], State]:
-        """Return the path of a game's part of the state, and the part, for `set_part`."""
+        """Return the path of a game's part of the state, and the part, for a `RunningGame`."""
         place = "games", str(game.id)
         return place, self.state.setdefault(place[0], {}).setdefault(place[1], {})
 
@@ -184,8 +179,10 @@ class GameContext:
 
     def set_in_game(self, running: RunningGame, value: Any, *path: str) -> None:
         """Set a value in a game's part of the state, or remove it if None; a game that has left has none."""
-        if not running.has_left:
-            self.set_part(running.place, running.state, path, value)
+        if not running.has_left and set_at(
+            running.state, path, dict(value) if isinstance(value, dict) else value
+        ):
+            self._changes.append(([*running.place, *path], value))
 
     def mark_known(self, running: RunningGame, *parts: str) -> None:
         """Remove names from the list of what is unknown of a game."""

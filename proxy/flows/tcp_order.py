@@ -13,7 +13,6 @@ lost. A RST never moves ahead of bytes: a sender without the connection resets w
 
 from __future__ import annotations
 
-from collections import Counter
 from copy import copy
 
 from kiebitz.dissectors.model import Item
@@ -52,9 +51,9 @@ class SegmentReorderer:
     def __init__(self, connections: TcpFlows, reset_timeout_ns: int = REORDER_TIMEOUT_NS) -> None:
         self._connections = connections
         self._reset_timeout_ns = reset_timeout_ns
-        # Times of capture and segments, in the order of their delivery; number of segments by flow.
+        # Times of capture and segments, in the order of their delivery; the last segment of each flow.
         self._queue: list[tuple[int, Segment]] = []
-        self._flows: Counter[bytes] = Counter()
+        self._last: dict[bytes, Segment] = {}
         # Flows with a queued RST: the time of the first one, and what its sender had acknowledged.
         self._resets: dict[bytes, tuple[int, int]] = {}
 
@@ -97,14 +96,15 @@ class SegmentReorderer:
                 self._connections.waive(segment)
             self._connections.feed(segment, captured_ns, items)
             count += 1
-            self._flows[segment.flow] -= 1
+            if self._last[segment.flow] is segment:
+                del self._last[segment.flow]
         del queue[:count]
         if not queue:
             self._clear()
 
     def _clear(self) -> None:
         self._queue.clear()
-        self._flows.clear()
+        self._last.clear()
         self._resets.clear()
 
     def _insert(self, segment: Segment, ts_ns: int) -> None:
@@ -116,22 +116,41 @@ class SegmentReorderer:
                 self._resets[flow] = ts_ns, self._connections.acknowledged(flow)
         elif not segment.flags & SYN and (flow in self._resets or peer in self._resets):
             self._reconsider_resets(segment, peer, ts_ns)
-        place, following = self._position(segment, peer, ts_ns)
+        place, following = len(queue), None
+        if not self._is_last(segment, peer):
+            place, following = self._position(segment, peer, ts_ns)
         again = None
         if following is not None and not segment.flags & SYN:
             segment, again = _split(segment, following.seq)
-        # It was sent no later than the segment behind it, so it gets that time.
-        queue.insert(place, (queue[place][0] if place < len(queue) else ts_ns, segment))
-        self._flows[flow] += 1
+        if place == len(queue):
+            queue.append((ts_ns, segment))
+            self._last[flow] = segment
+        else:
+            # It was sent no later than the segment behind it, so it gets that time.
+            queue.insert(place, (queue[place][0], segment))
+            self._last[flow] = next(waiting for _, waiting in reversed(queue) if waiting.flow == flow)
         if again is not None:
             self._insert(again, ts_ns)
+
+    def _is_last(self, segment: Segment, peer: bytes) -> bool:
+        """Return True if a segment certainly follows all others: the usual case behind a RST that waits."""
+        own, other = self._last.get(segment.flow), self._last.get(peer)
+        return (
+            not segment.flags & RST
+            and (own is None or not (own.flags & SYN or _is_before(segment, own)))
+            and (
+                other is None
+                or _acknowledges(segment, other)
+                or not (other.flags & SYN or _is_before_peers(segment, other))
+            )
+        )
 
     def _position(self, segment: Segment, peer: bytes, ts_ns: int) -> tuple[int, Segment | None]:
         """Return the place of a segment in the queue, and the next segment of its own direction, if any."""
         place = len(self._queue)
         following: Segment | None = None
         # Numbers grow along the queue, so segments before an earlier one were also sent earlier.
-        undecided = {flow for flow in (segment.flow, peer) if self._flows[flow]}
+        undecided = {segment.flow, peer} & self._last.keys()
         for behind in reversed(range(place)):
             if not undecided:
                 break
@@ -177,10 +196,13 @@ class SegmentReorderer:
                 withdrawn = copy(waiting)
                 withdrawn.flags &= ~(RST | ACK)
                 queue[place] = captured_ns, withdrawn
+                if self._last[segment.flow] is waiting:
+                    self._last[segment.flow] = withdrawn
             elif waiting.flow == peer and abs(ts_ns - captured_ns) >= REORDER_TIMEOUT_NS:
                 # The segment was not sent before the RST: too late for a packet swapped by the capture.
                 del queue[place]
                 queue.append((ts_ns, waiting))
+                self._last[peer] = waiting
 
     def _refutes(self, segment: Segment, ts_ns: int, reset: Segment, place: int) -> bool:
         """Return True if `segment` was sent after its sender's RST at `place` in the queue."""

@@ -16,7 +16,7 @@ import msgspec
 
 KIEBITZ = (sys.executable, "-m", "kiebitz")
 
-BUILDS = {"kiebitz": KIEBITZ}
+BUILDS: dict[str, tuple[str, ...]] = {"kiebitz": KIEBITZ}
 """Builds to compare, by name: `KIEBITZ_COMPILED` is the Python of an environment with a compiled one.
 
 -P: not the checkout that is the current folder.
