@@ -169,11 +169,14 @@ class SpectatorView:
         events: Sequence[Event],
         shapes: Sequence[Shape],
         game: int | None = None,
+        seat: str | None = None,
     ) -> dict[Shape, Drawing]:
-        """Draw a table as SVG in each of these shapes."""
+        """Draw a table as SVG in each of these shapes, from `seat` in a view without a seat of its own."""
         from kiebitz.cli.render.svg import draw_shapes
 
         scene = self.scene(table_id, state, events, game)
+        if scene.viewer is None:
+            scene = msgspec.structs.replace(scene, viewer=seat)
         return draw_shapes(self._protocol(table_id), scene, shapes)
 
     def svg(self, table_id: int, state: State, events: Sequence[Event], game: int | None = None) -> bytes:

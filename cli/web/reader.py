@@ -123,8 +123,10 @@ class Reader:
         """Open a connection of its own, or use that of a timeline."""
         self.served = served
         self._before: Inheritance | None = None
-        self.drawn: OrderedDict[tuple[int, int, str | None, int | None], RenderedTable] = OrderedDict()
-        """The latest pictures by table, event, player and game; see `cached_table`."""
+        self.drawn: OrderedDict[tuple[int, int, str | None, int | None, str | None], RenderedTable] = (
+            OrderedDict()
+        )
+        """The latest pictures by table, event, player, game and seat; see `cached_table`."""
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:
@@ -316,22 +318,32 @@ _MAX_PICTURES = 64
 
 
 def cached_table(
-    reader: Reader, table: TableInfo, seq: int, player: str | None, game: int | None = None
+    reader: Reader,
+    table: TableInfo,
+    seq: int,
+    player: str | None,
+    game: int | None = None,
+    seat: str | None = None,
 ) -> RenderedTable:
     """Return the picture of a table, or of its game of this number, after an event in a player's view."""
-    place = (table.id, seq, player, game)
+    place = (table.id, seq, player, game, seat)
     drawn = reader.drawn.get(place)
     if drawn is None:
-        drawn = reader.drawn[place] = render_table(reader, table, seq, player, game)
+        drawn = reader.drawn[place] = render_table(reader, table, seq, player, game, seat)
         if len(reader.drawn) > _MAX_PICTURES:
             reader.drawn.popitem(last=False)
     return drawn
 
 
 def render_table(
-    reader: Reader, table: TableInfo, seq: int, player: str | None, game: int | None = None
+    reader: Reader,
+    table: TableInfo,
+    seq: int,
+    player: str | None,
+    game: int | None = None,
+    seat: str | None = None,
 ) -> RenderedTable:
-    """Draw a table, or its game with this number, after event `seq`."""
+    """Draw a table, or its game with this number, after event `seq`, with the player at `seat` first."""
     timeline, spectator_view = reader.timeline, reader.spectator_view(player)
     row_id = timeline.numbers.row_id_if_any("games", game)
     events = timeline.recent(table.id, seq, RECENT, row_id)
@@ -340,7 +352,7 @@ def render_table(
     games = spectator_view.games(table.id, seq, state)
     if row_id is not None and player is None:
         state = state_of_game(timeline, table.id, row_id, seq, state)
-    drawings = spectator_view.drawings(table.id, state, events, SHAPES, row_id)
+    drawings = spectator_view.drawings(table.id, state, events, SHAPES, row_id, seat)
     wide, tall = (
         records.Places(drawing.width, drawing.height, drawing.pieces) for drawing in drawings.values()
     )

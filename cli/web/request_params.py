@@ -84,7 +84,7 @@ def _head(rows: Iterator[_Row], limit: int) -> tuple[list[_Row], bool]:
 Kind = Literal["number", "text", "names", "severity", "shape"]
 
 MAX_DIGITS = 15
-_MAX_LENGTHS = {"filter": 2000, "text": 2000, "names": 40_000, "as": 2000, "key": 4000}
+_MAX_LENGTHS = {"filter": 2000, "text": 2000, "names": 40_000, "as": 2000, "seat": 2000, "key": 4000}
 _DEFAULT_MAX_LENGTH = 100
 CHOICES: dict[Kind, tuple[str, ...]] = {"severity": GRAVITY, "shape": tuple(SIZES)}
 

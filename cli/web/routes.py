@@ -64,6 +64,7 @@ _SORT = Parameter(
     "sort", "text", "the column to sort by, descending with a minus before it; after is then a number of rows"
 )
 _TABLE = Parameter("table", "number", "only this table")
+_SEAT = Parameter("seat", "text", "the player at the first seat, in a view that is not a player's")
 _GAME = Parameter("game", "number", "only this game of the table")
 
 
@@ -178,7 +179,7 @@ def _picture(reader: Reader, request: ApiRequest) -> records.Picture:
 
 def _drawn(reader: Reader, request: ApiRequest, table: TableInfo) -> RenderedTable:
     at = _at(reader, request, table)
-    return cached_table(reader, table, at, request.player, request.number("game"))
+    return cached_table(reader, table, at, request.player, request.number("game"), request.text("seat"))
 
 
 def _fragments(reader: Reader, request: ApiRequest) -> records.Fragments:
@@ -313,14 +314,20 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "the picture of a table after an event: positions of fragments",
         records.Picture,
         _picture,
-        (_AT, _GAME, _AS),
+        (_AT, _GAME, _SEAT, _AS),
     ),
     Endpoint(
         "/api/tables/{table}/fragments",
         "the fragments of that picture",
         records.Fragments,
         _fragments,
-        (_AT, _GAME, Parameter("names", "names", "their names, separated by commas; default: all"), _AS),
+        (
+            _AT,
+            _GAME,
+            _SEAT,
+            Parameter("names", "names", "their names, separated by commas; default: all"),
+            _AS,
+        ),
     ),
     Endpoint(
         "/api/tables/{table}/picture.svg",
@@ -330,6 +337,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         (
             _AT,
             _GAME,
+            _SEAT,
             Parameter("shape", "shape", "wide or tall"),
             Parameter("bare", "number", "1 omits the title and the latest event"),
             _AS,

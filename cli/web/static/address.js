@@ -7,7 +7,7 @@ const WRITTEN_AFTER_MS = 400;
 /** Maximum length of a part of an address in a sentence. */
 const MOST_SHOWN = 30;
 const NUMBERS = ["session", "table", "game", "at", "message"];
-const TEXTS = ["as", "filter", "pane"];
+const TEXTS = ["as", "seat", "filter", "pane"];
 const FLAGS = ["several", "projector", "home"];
 /** Changes of these add a step to the browser's history. */
 const STEPS = ["session", "table", "game", "as", "message", "several", "home"];

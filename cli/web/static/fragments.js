@@ -121,27 +121,28 @@ export class Pictures extends Part {
    * @returns {Promise<object>}
    */
   async at({ table, as, at, game = null }) {
-    const key = this.#key(table, as, at, game);
+    const { seat } = this.view.now;
+    const key = this.#key(table, as, at, game, seat);
     let pending = this.#cached.get(key);
     if (pending === undefined) {
-      pending = this.source.picture(table, as, at, game);
+      pending = this.source.picture(table, as, at, game, seat);
       this.#cache(key, pending);
       pending.catch(() => this.#cached.delete(key));
     }
     const picture = await pending;
     const lacking = this.fragments.lackedBy(picture);
-    if (lacking.length) this.fragments.take(await this.source.fragments(table, as, picture.seq, lacking, game));
+    if (lacking.length) this.fragments.take(await this.source.fragments(table, as, picture.seq, lacking, game, seat));
     return picture;
   }
 
   /** Cache a picture pushed by the server, with its fragments. */
   take(as, picture) {
     this.fragments.take(picture.fragments ?? {});
-    this.#cache(this.#key(picture.table, as, picture.seq, null), Promise.resolve(picture));
+    this.#cache(this.#key(picture.table, as, picture.seq, null, null), Promise.resolve(picture));
   }
 
-  #key(table, as, at, game) {
-    return JSON.stringify([this.source.session, table, as, at, game]);
+  #key(...place) {
+    return JSON.stringify([this.source.session, ...place]);
   }
 
   #cache(key, pending) {

@@ -15,7 +15,7 @@ export class Header extends Part {
   constructor(context) {
     super(context);
     byId("session").addEventListener("change", ({ target }) =>
-      this.view.update({ session: Number(target.value), table: null, at: null, as: null, message: null, notice: "" }),
+      this.view.update({ session: Number(target.value), table: null, at: null, as: null, seat: null, message: null, notice: "" }),
     );
     byId("table").addEventListener("change", ({ target }) => this.navigation.switchTable(Number(target.value)));
     // By index, as a player's name may equal the label of the full view.

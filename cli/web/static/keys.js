@@ -45,6 +45,7 @@ export function keysOf(acts) {
     key("t T", "t", "all tables side by side; Enter enlarges one", acts.tables),
     { ...key("o O", "o", "all sessions, live ones first", acts.home), isForHome: true },
     key("a A", "a", "choose whose view is shown", acts.player),
+    key("b B", "b", "turn the board: the next player's seat at the bottom, or first", acts.turnBoard),
     key(
       "1 2 3 4 5 6 7 8 9",
       "1…9",

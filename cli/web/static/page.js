@@ -30,7 +30,7 @@ import { Stage, initProjector } from "./stage.js";
 import { TableGrid } from "./table_grid.js";
 import { initStatusLine } from "./status_line.js";
 import { SessionModel } from "./session_model.js";
-import { AT_FIRST, ViewState } from "./view_state.js";
+import { AT_FIRST, PUBLIC, ViewState } from "./view_state.js";
 
 /**
  * Show what a data source has.
@@ -96,6 +96,13 @@ export function showPage(source) {
     home: () =>
       model.hasHome ? model.open({ ...view.now, home: true }) : view.update({ notice: "there is only one session" }),
     player: () => header.choosePlayer(),
+    turnBoard: () => {
+      const { as, seat } = view.now;
+      const seats = [null, ...model.players];
+      if (source.isFile || (as !== null && as !== PUBLIC) || seats.length < 2)
+        view.update({ notice: source.isFile ? "the boards of a file cannot be turned" : "this board has its own seat first" });
+      else view.update({ seat: seats[(seats.indexOf(seat) + 1) % seats.length] });
+    },
     pane: (event) => announcer.say(panes.show(Number(event.key) - 1)?.title ?? "there is no such list here"),
     turn: (by) => {
       panes.next(by);

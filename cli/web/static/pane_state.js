@@ -21,7 +21,7 @@ export class StatePane extends Pane {
   }
 
   draw() {
-    if (this.key() === null) this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet"));
+    if (this.view.now.table === null) this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet"));
     else super.draw();
   }
 

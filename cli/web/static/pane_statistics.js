@@ -19,7 +19,7 @@ export class StatisticsPane extends Pane {
   }
 
   draw() {
-    if (this.key() === null) this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet"));
+    if (this.view.now.table === null) this.root.replaceChildren(element("p", { class: "nothing" }, "no game yet"));
     else super.draw();
   }
 

@@ -40,14 +40,14 @@ export class ApiSource {
     return this.ask(`tables/${table}/state`, { as, at });
   }
 
-  picture(table, as, at, game) {
-    return this.ask(`tables/${table}/picture`, { as, at, game });
+  picture(table, as, at, game, seat) {
+    return this.ask(`tables/${table}/picture`, { as, at, game, seat });
   }
 
-  async fragments(table, as, at, names, game) {
+  async fragments(table, as, at, names, game, seat) {
     // If many are missing, their names would make too long an address: then all are requested.
     const few = names.length <= 80 ? names.join(",") : null;
-    return (await this.ask(`tables/${table}/fragments`, { as, at, names: few, game })).fragments;
+    return (await this.ask(`tables/${table}/fragments`, { as, at, names: few, game, seat })).fragments;
   }
 
   messages(as, params) {

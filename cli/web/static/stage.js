@@ -24,7 +24,7 @@ export class Stage extends Part {
     matchMedia("(orientation: portrait)").addEventListener("change", () => this.#fit());
     this.#fit();
     this.view.listen((now, before) => {
-      if (differs(now, before, "session", "table", "game", "as", "at", "data")) this.#show();
+      if (differs(now, before, "session", "table", "game", "as", "seat", "at", "data")) this.#show();
       else if (this.#key() === null) this.#empty();
       else if (differs(now, before, "projector") && this.#picture) this.#tell();
       if (differs(now, before, "several")) this.#fit();
@@ -37,9 +37,9 @@ export class Stage extends Part {
   }
 
   #key() {
-    const { session, table, game, as } = this.view.now;
+    const { session, table, game, as, seat } = this.view.now;
     if (table === null || this.model.timeline === null) return null;
-    return JSON.stringify([session, table, game, as, this.model.seq]);
+    return JSON.stringify([session, table, game, as, this.model.seq, seat]);
   }
 
   async #ask(key) {

@@ -10,6 +10,7 @@ export const AT_FIRST = Object.freeze({
   game: null, // number of the game that is drawn, of several at once; null is the latest event's
   at: null, // number of an event of the table; null is the end, which is followed while live
   as: null, // the viewer; null sees everything
+  seat: null, // the player whose seat is the first one of the board; null is the protocol's order
   filter: "",
   matches: "", // how much passes the filter, in words
   pane: "events",

@@ -397,6 +397,14 @@ def _is_at_message(sight: Sight, message: str) -> bool:
     return place(sight).get("message") == message
 
 
+SAID = """() => {
+    window.told = [];
+    const said = document.getElementById("said");
+    const told = () => window.told.push([performance.now(), said.textContent]);
+    new MutationObserver(told).observe(said, { childList: true });
+}"""
+
+
 def test_all_errors_are_counted_and_visited(tmp_path: Path, look: Look) -> None:
     """Also if there are more than the timeline has marks."""
     count = 1203
@@ -410,6 +418,7 @@ def test_all_errors_are_counted_and_visited(tmp_path: Path, look: Look) -> None:
         assert 500 < len(found["flaws"]) <= 1000
         sight = look(server.at())
         sight.until(lambda: sight.text("#errors") == "1,203 errors", "they are counted")
+        sight.tell(SAID)
         ids = asked(server, "diagnostics", table=1, severity="error", limit=4, after=0)["diagnostics"]
         visited = [str(one["message"]) for one in ids]
         for key, message in [*zip("nnnn", visited, strict=True), ("N", visited[-2])]:
@@ -417,16 +426,18 @@ def test_all_errors_are_counted_and_visited(tmp_path: Path, look: Look) -> None:
             sight.until(partial(_is_at_message, sight, message), f"{key} leads to {message}")
         sight.rest()
         notice, latest = sight.text("#notice"), sight.text("#latest")
-        sight.until(lambda: sight.text("#said").startswith(notice), "the error is said")
-        sight.page.wait_for_timeout(1500)
-        assert sight.text("#said").startswith(notice), "it is not cut short"
-        sight.until(lambda: sight.text("#said").endswith(latest), "and so is the event")
+        sight.until(lambda: sight.text("#said").endswith(latest), "the event is said")
+        # The error before it was not cut short.
+        told = sight.tell("window.told")
+        at = next(place for place, (_, said) in enumerate(told) if said.startswith(notice))
+        assert at == len(told) - 1 or told[at + 1][0] - told[at][0] > 1500
         # The notice leads to the message.
         sight.one("#notice button").click()
         focused = "document.activeElement.ariaLabel"
         sight.until(lambda: sight.tell(focused) == "Message details", "it is opened")
         assert sight.text(".message-name").startswith(f"#{visited[-2]} ")
-        server.end()
+        sight.rest()
+        sight.leave()
 
 
 @pytest.mark.full
@@ -725,6 +736,28 @@ def test_columns_sort_and_hide(five: Five, look: Look) -> None:
     assert "bytes" not in sight.texts(".data th")
 
 
+def test_the_board_is_turned(five: Five, look: Look) -> None:
+    session = SESSION["schafkopf"]
+    sight = look(five.at(session=session, at=40))
+    sight.until_at(40)
+    drawn = "[...document.querySelectorAll('#board use')].map((one) => one.getAttribute('href'))"
+    usual = sight.tell(drawn)
+    first, *_ = asked(five, "tables", session=session)["players"]
+    for seat in [*asked(five, "tables", session=session)["players"], None]:
+        sight.press("b")
+        query = {} if seat is None else {"seat": seat}
+        pieces = asked(five, "tables/1/picture", session=session, at=40, **query)["wide"]["pieces"]
+        expected = [f"#fragment-{name}" for name, *_ in pieces]
+        sight.until(partial(lambda shown: sight.tell(drawn) == shown, expected), f"{seat} is first")
+        assert (sight.tell(drawn) == usual) == (seat in (None, first))
+    # A player's view has its own seat first.
+    sight.be(session=session, at=40, as_="D")
+    sight.until(lambda: sight.one("#as").input_value() == "D", "it is D's")
+    sight.rest()
+    sight.press("b")
+    sight.until(lambda: "own seat" in sight.text("#notice"), "it is said")
+
+
 def test_a_move_of_a_turn_is_one_click_away(five: Five, look: Look) -> None:
     events = events_of(five, SESSION["okey"])
     sight = look(five.at(session=SESSION["okey"], pane="statistics"))
@@ -758,7 +791,7 @@ AT_END = {
 
 def test_the_walk_with_the_keyboard_only(tmp_path: Path, look: Look) -> None:
     guide = (ROOT / "docs" / "guides" / "browser.md").read_text()
-    section = guide.partition("### From the first key")[2].partition("\n## ")[0]
+    section = guide.partition("## From the first key")[2].partition("\n## ")[0]
     rows = WALK.findall(section)[2:]
     assert rows == [*AT_END]
     path = tmp_path / "game.db"
