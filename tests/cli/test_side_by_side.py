@@ -7,7 +7,6 @@ tests/cli/test_side_by_side.py` rewrites them.
 from __future__ import annotations
 
 import io
-import os
 import re
 from itertools import zip_longest
 
@@ -16,6 +15,7 @@ from command import ROOT, kiebitz
 from hostile_text import on_a_terminal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snapshots import check
 from strength import a_few, times
 from terminals import unstyled
 
@@ -70,10 +70,7 @@ def test_it_looks_as_it_did(monkeypatch: pytest.MonkeyPatch, protocol: str, colu
     text = seen(monkeypatch, DIFFERENT[protocol], columns, NO_COLOR="1")
     text = "".join(f"{line.rstrip()}\n" for line in unstyled(text).splitlines())
     path = SNAPSHOTS / f"{protocol}-{columns}.txt"
-    if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text(), text
+    check(path, text)
     assert all(cell_len(line) <= columns for line in text.splitlines())
     assert any("*" in line for line in text.splitlines())
 

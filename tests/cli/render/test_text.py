@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
+from snapshots import check
 from strength import every, times
 from terminal_scenes import drawn, event
 
@@ -64,10 +65,7 @@ def test_it_looks_as_it_did(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     out = kiebitz("state", database_of(capture), *options).out
     seen = "".join(f"{line.rstrip()}\n" for line in out.splitlines())
     path = SNAPSHOTS / f"{name}.txt"
-    if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(seen)
-    assert seen == path.read_text(), seen
+    check(path, seen)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from command import ROOT
+from snapshots import check
 from strength import a_few
 from watch_driver import Sight, watch
 
@@ -68,10 +68,7 @@ def test_it_looks_as_it_did(name: str) -> None:
             await sight.at(shot.place)
         await sight.press(*shot.keys.split())
         seen = sight.text.rstrip("\n") + "\n"
-        if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
-            SNAPSHOTS.mkdir(exist_ok=True)
-            shot.file.write_text(seen)
-        assert seen == shot.file.read_text(), seen
+        check(shot.file, seen)
 
     watch(shot.capture, script, (shot.columns, shot.rows))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from command import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from make_file_schema import PATH, json_schema, schema_text
+from snapshots import check
 from strength import a_few
 
 from kiebitz.dissectors.protocol_file import MAX_SIZE
@@ -243,11 +243,8 @@ def with_carets(block: str) -> str:
 def test_a_mistake_has_its_place() -> None:
     head, *blocks = MISTAKES.read_text().rstrip("\n").split("\n\n== ")
     found = [with_carets(block) for block in blocks]
-    if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
-        MISTAKES.write_text("\n\n== ".join((head, *found)) + "\n")
-        blocks = found
-    assert [one for one in zip(found, blocks, strict=True) if one[0] != one[1]] == []
-    assert all(re.search(r"^ *\^+ ", block, re.MULTILINE) for block in blocks)
+    check(MISTAKES, "\n\n== ".join((head, *found)) + "\n")
+    assert all(re.search(r"^ *\^+ ", block, re.MULTILINE) for block in found)
 
 
 def test_deep_nesting_is_refused() -> None:
