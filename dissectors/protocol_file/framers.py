@@ -35,30 +35,17 @@ class BlockFramer(LineFramer):
 
     def __init__(self, direction: Direction, end: bytes) -> None:
         super().__init__(direction)
-        self._ends = (end + b"\n", end + b"\r\n")
-        self._line = 0
-        """Position in `_held` of the incomplete line."""
-
-    def _is_one_line(self, data: bytes) -> bool:
-        return data in self._ends and super()._is_one_line(data)
-
-    def _end_line(self, upto: int, frames: list[Frame]) -> None:
-        if self._held[self._line : upto] in self._ends:
-            super()._end_line(upto, frames)
-        else:
-            self._line = self._searched = upto
+        self.line_end = re.compile(rb"(?:\A|(?<=\n))%b\r?\n" % re.escape(end))
+        self.overlap = len(end) + 2
 
     def _drop(self) -> None:
         self._cut = self._cut or "limit"
-        # Any longer line is not the end.
-        rest = bytes(self._held[self._line : self._line + len(self._ends[1]) + 1])
+        # Of a longer line, the beginning is enough: it is not the end.
+        line = self._held.rfind(b"\n") + 1
+        rest = bytes(self._held[line : line + self.overlap + 1])
         self._dropped += len(self._held) - len(rest)
         self._held[:] = rest
-        self._line = self._searched = 0
-
-    def _release(self, upto: int, frames: list[Frame]) -> None:
-        super()._release(upto, frames)
-        self._line = 0
+        self._searched = 0
 
 
 class LengthFramer(StructuredFramer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import Mismatch
@@ -24,6 +24,9 @@ from kiebitz.dissectors.protocol_file.specification import Format
 
 Step = tuple[str, Callable[[bytes, int, int, Mapping[str, Any]], tuple[Any, int]], bool]
 """Name, decoder, and True if it may be absent."""
+
+_Fit = tuple[MessageType, dict[str, Any], int, str, Mismatch | None]
+"""A row with what `_fit` returns."""
 
 
 class StructCodec(LayoutCodec):
@@ -60,11 +63,12 @@ class StructCodec(LayoutCodec):
             name = known
         fits: list[_Fit] = []
         for row, steps in self._rows[direction, name]:
-            fits.append(fit := _fit(row, steps, frame, first, end))
-            if fit.error is None and (fit.end == end or self._is_padded):
-                return Decoded(row, fit.fields, to_json(fit.fields), True)
+            fields, at, key, wrong = _fit(steps, frame, first, end)
+            if wrong is None and (at == end or self._is_padded):
+                return Decoded(row, fields, to_json(fields), True)
+            fits.append((row, fields, at, key, wrong))
         # The first error of the row that fits best.
-        row, fields, at, key, wrong = max(fits, key=lambda fit: (len(fit.fields), fit.error is not None))
+        row, fields, at, key, wrong = max(fits, key=lambda fit: (len(fit[1]), fit[4] is not None))
         if wrong is not None:
             violation = self.field_error(row, key, wrong, (wrong.start, wrong.end - wrong.start))
         else:
@@ -131,17 +135,10 @@ class StructCodec(LayoutCodec):
         }
 
 
-class _Fit(NamedTuple):
-    """The fields of a row that a frame has, their end, and the next one with its error."""
-
-    row: MessageType
-    fields: dict[str, Any]
-    end: int
-    key: str = ""
-    error: Mismatch | None = None
-
-
-def _fit(row: MessageType, steps: Sequence[Step], frame: bytes, at: int, end: int) -> _Fit:
+def _fit(
+    steps: Sequence[Step], frame: bytes, at: int, end: int
+) -> tuple[dict[str, Any], int, str, Mismatch | None]:
+    """Return the fields of a row that a frame has, their end, and the next one with its error, if any."""
     fields: dict[str, Any] = {}
     key = ""
     try:
@@ -150,8 +147,8 @@ def _fit(row: MessageType, steps: Sequence[Step], frame: bytes, at: int, end: in
                 continue
             fields[key], at = unpack(frame, at, end, fields)
     except Mismatch as error:
-        return _Fit(row, fields, at, key, error)
-    return _Fit(row, fields, at)
+        return fields, at, key, error
+    return fields, at, key, None
 
 
 def _binary(field: Field) -> Binary:
