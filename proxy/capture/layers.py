@@ -15,7 +15,6 @@ Clause numbers are those of IEEE 802.11-2020.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -77,6 +76,9 @@ def skip(size: int, data: bytes, length: int, what: str = "link header") -> tupl
 @cache
 def layer_names(kind: str) -> dict[int, str]:
     """Return the names of a kind of numbers: a table of `layer_names.toml`."""
+    # Slow to import, and most captures have no such layer.
+    import tomllib
+
     tables = tomllib.loads(Path(__file__).with_name("layer_names.toml").read_text(encoding="utf-8"))
     return {int(number, 0): name for number, name in tables[kind].items()}
 
