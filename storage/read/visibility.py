@@ -246,22 +246,22 @@ class Visibility:
 
     def _public_dissection(self, dissector: Dissector, table_id: int) -> OwnDissection:
         """Return the dissection of the broadcasts at a table."""
-        timeline = self.timeline
-        address = address_of(dissector.transport, timeline.table(table_id).server, [dissector])
-        rows = timeline.connection.execute(
-            "SELECT id FROM streams WHERE session_id = ? AND server IN (SELECT value FROM json_each(?))",
-            (timeline.session.id, to_json(address.endpoints)),
-        )
-        key, streams = (PUBLIC, table_id), {stream for (stream,) in rows}
-        own = self._own.get(key)
-        if own is None:
-            own = self._own[key] = OwnDissection(broadcasts_only(dissector), streams)
+        key = PUBLIC, table_id
         if key not in self._current:
+            timeline = self.timeline
+            address = address_of(dissector.transport, timeline.table(table_id).server, [dissector])
+            rows = timeline.connection.execute(
+                "SELECT id FROM streams WHERE session_id = ? AND server IN (SELECT value FROM json_each(?))",
+                (timeline.session.id, to_json(address.endpoints)),
+            )
+            streams = {stream for (stream,) in rows}
+            own = self._own.get(key) or OwnDissection(broadcasts_only(dissector), streams)
+            self._own[key] = own
             # Those that are new have new bytes only.
             own.streams = streams
             own.refresh(timeline)
             self._current.add(key)
-        return own
+        return self._own[key]
 
     def _own_dissection(self, dissector: Dissector, player: Player, table_id: int) -> OwnDissection:
         """Return the dissection of a player's connections at a table."""
