@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from kiebitz.dissectors.drafting.format_choice import FormatChoice, Parsed
-from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.drafting.traffic import FormatChoice, Message, Parsed
 from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import Binary, binary_type

@@ -11,7 +11,6 @@ import msgspec
 
 from kiebitz.dissectors.drafting.binary import BinaryKind, layouts
 from kiebitz.dissectors.drafting.fields import Row
-from kiebitz.dissectors.drafting.format_choice import FormatChoice
 from kiebitz.dissectors.drafting.formats import choose_formats, with_numbers
 from kiebitz.dissectors.drafting.framing import (
     Choice,
@@ -33,7 +32,7 @@ from kiebitz.dissectors.drafting.relations import (
     find_heartbeats,
 )
 from kiebitz.dissectors.drafting.rows import relate, rows_of
-from kiebitz.dissectors.drafting.traffic import Conversation, Message, Segment, segments_of
+from kiebitz.dissectors.drafting.traffic import Conversation, FormatChoice, Message, Segment, segments_of
 from kiebitz.dissectors.drafting.turns import find_turn
 from kiebitz.dissectors.drafting.verification import verify
 from kiebitz.dissectors.drafting.writer import Contents, text_of

@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.drafting.binary import struct_format
-from kiebitz.dissectors.drafting.format_choice import FormatChoice
 from kiebitz.dissectors.drafting.framing import code_of, content
 from kiebitz.dissectors.drafting.keyed_formats import element_of, json_format, json_object, xml_format
 from kiebitz.dissectors.drafting.text_format import numbers_before, text_fields, text_format
-from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.drafting.traffic import FormatChoice, Message
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocol_file.specification import Format, Framing, TextEncoding
 

@@ -28,7 +28,7 @@ from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.protocol_file.codecs import framer_of
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
 from kiebitz.dissectors.protocol_file.header import Header, TextHead
-from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing
+from kiebitz.dissectors.protocol_file.specification import Format, FormatKind, Framing, FramingKind
 from kiebitz.dissectors.websocket.codec import is_message
 from kiebitz.dissectors.websocket.frames import is_plain, plain_payload
 from kiebitz.dissectors.websocket.handshake import MAX_HEAD, read_head
@@ -286,39 +286,27 @@ def is_text(segments: Sequence[Segment]) -> bool:
 def _text_framing(segments: Sequence[Segment]) -> Framing | None:
     begins = Counter(segment.data.lstrip()[:1] for segment in segments)
     common, number = begins.most_common(1)[0] if begins else (b"", 0)
+    values: dict[bytes, tuple[FramingKind, Callable[[bytes], object]]] = {
+        b"{": ("json", json_object),
+        b"<": ("xml", element_of),
+    }
     # Else, only one side speaks JSON or XML.
-    common = common if number >= 0.7 * len(segments) else b""
-    lines = Framing()
-    if common in (b"{", b"[") and common == b"{":
-        if _share_of_lines(segments, json_object) >= _WANTED:
-            return lines
-        concatenated = Framing(kind="json")
-        if _fit(segments, concatenated)[0] >= 0.6:
-            return concatenated
-    if common == b"<":
-        if _share_of_lines(segments, element_of) >= _WANTED:
-            return lines
-        elements = Framing(kind="xml")
-        if TAG.match(segments[0].data) or _fit(segments, elements)[0] >= 0.6:
-            return elements
+    if common in values and number >= 0.7 * len(segments):
+        kind, test = values[common]
+        parts = [line for segment in segments for line in segment.data.split(b"\n")[:-1] if line.strip()]
+        share = sum(test(line) is not None for line in parts[:2000]) / max(1, len(parts[:2000]))
+        if share < _WANTED and _fit(segments, found := Framing(kind=kind))[0] >= 0.6:
+            return found
+        if share >= _WANTED or kind == "xml":
+            return Framing(kind="lines" if share >= _WANTED else kind)
     last = Counter(segment.data[turn - 1 : turn] for segment in segments for turn in segment.turns)
     end, number = last.most_common(1)[0] if last else (b"", 0)
     is_usual = number >= 0.8 * last.total()
-    if end == b"\n" or not is_usual:
-        block = _block(segments)
-        if block is not None:
-            return block
-        if last[b"\n"] >= 0.5 * last.total():
-            return lines
+    if (end == b"\n" or not is_usual) and (block := _block(segments)) is not None:
+        return block
     if is_usual and end and not end.isalnum() and end != b"\n":
         return _delimiter(segments, end)
-    return lines if sum(segment.data.count(b"\n") for segment in segments) else None
-
-
-def _share_of_lines(segments: Sequence[Segment], test: Callable[[bytes], object]) -> float:
-    """Return the share of non-empty lines that pass a test."""
-    lines = [line for segment in segments for line in segment.data.split(b"\n")[:-1] if line.strip()][:2000]
-    return sum(test(line) is not None for line in lines) / len(lines) if lines else 0.0
+    return Framing() if any(b"\n" in segment.data for segment in segments) else None
 
 
 def _block(segments: Sequence[Segment]) -> Framing | None:
@@ -329,53 +317,25 @@ def _block(segments: Sequence[Segment]) -> Framing | None:
             start = segment.data.rfind(b"\n", 0, max(0, turn - 1)) + 1
             last_lines[segment.data[start:turn].rstrip(b"\r\n")] += 1
     for line, number in last_lines.most_common(3):
-        try:
-            framing = Framing(kind="block", end=line.decode())
-        except UnicodeDecodeError:
-            continue
         is_lexical = _BLOCK_END.fullmatch(line) is not None
-        if len(line) > 32 or number < (0.1 if is_lexical else 0.5) * last_lines.total():
+        if len(line) > 32 or number < (0.1 if is_lexical else 0.5) * last_lines.total() or not line.isascii():
             continue
-        blocks, lines, empty = _count_blocks(segments, line)
-        mean = lines / max(1, blocks)
-        if blocks >= 3 and empty <= 0.02 * blocks and (mean >= 1 if is_lexical else mean >= 2):
+        framing = Framing(kind="block", end=line.decode())
+        sizes = [frame.data.count(b"\n") - 1 for segment in segments for frame in frames_of(framing, segment)]
+        if len(sizes) < _LEAST_FRAMES or sizes.count(0) > 0.02 * len(sizes):
+            continue
+        if sum(sizes) >= (1 if is_lexical else 2) * len(sizes):
             return framing
     return None
 
 
-def _count_blocks(segments: Sequence[Segment], end: bytes) -> tuple[int, int, int]:
-    """Return the number of blocks, of lines in them besides the end, and of blocks without any."""
-    blocks = lines = empty = 0
-    for segment in segments:
-        size = 0
-        for line in segment.data.split(b"\n")[:-1]:
-            if line.rstrip(b"\r") == end:
-                blocks += 1
-                empty += size == 0
-                lines += size
-                size = 0
-            else:
-                size += 1
-    return blocks, lines, empty
-
-
 def _delimiter(segments: Sequence[Segment], end: bytes) -> Framing:
     """Return the framing with the longest delimiter that ends like this."""
-    while len(end) < 8:
-        size = len(end)
-        longer = Counter(
-            segment.data[turn - size - 1 : turn]
-            for segment in segments
-            for turn in segment.turns
-            if segment.data[:turn].endswith(end)
-        )
-        text, number = longer.most_common(1)[0] if longer else (b"", 0)
-        first = text[:1]
-        if len(text) != size + 1 or number < 0.95 * longer.total():
-            break
-        if not (first == end[:1] or first < b" "):
-            break
-        end = text
+    for size in range(8, 1, -1):
+        texts = Counter(each.data[max(0, turn - size) : turn] for each in segments for turn in each.turns)
+        text, number = texts.most_common(1)[0]
+        if number >= 0.8 * texts.total() and all(code < 32 or code == end[0] for code in text):
+            return Framing(kind="delimiter", end=text.decode("latin-1"))
     return Framing(kind="delimiter", end=end.decode("latin-1"))
 
 

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, ParseError
 
 import msgspec
 
-from kiebitz.dissectors.drafting.format_choice import (
+from kiebitz.dissectors.drafting.traffic import (
     MAX_NAME,
     MAX_NAMES,
     FormatChoice,

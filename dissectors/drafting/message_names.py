@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kiebitz.dissectors.drafting.fields import INTEGER, Row
-from kiebitz.dissectors.drafting.format_choice import MAX_NAME, MAX_NAMES
 from kiebitz.dissectors.drafting.identifiers import leaves
 from kiebitz.dissectors.drafting.relations import CODED
-from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.drafting.traffic import MAX_NAME, MAX_NAMES, Message
 from kiebitz.dissectors.grammar.grammar import NAMELESS
 
 _LEAST_VALUES = 3
@@ -22,7 +21,6 @@ _MANY_CODES = 6
 """Number of names with the same fields from which they may be values."""
 
 _KEYWORD = re.compile(r"[A-Z][A-Z0-9_.-]*")
-_NAME_LIKE = re.compile(r"[^\w\s]{0,2}[^\W\d][\w .+!?*#/-]*")
 
 
 def known_names(messages: Iterable[Message]) -> set[tuple[str, str]]:
@@ -33,13 +31,10 @@ def known_names(messages: Iterable[Message]) -> set[tuple[str, str]]:
         key = direction, _fold(name)
         folded[key] = max(folded.get(key, 0), number)
     found: list[tuple[str, str]] = []
-    style = _usual_style(counts)
     for (direction, name), number in counts.most_common():
         if not name or len(name) > MAX_NAME or not name.isprintable():
             continue
         if number < folded[direction, _fold(name)] / 5 and number < 5:
-            continue
-        if number < 3 and style is not None and not style.fullmatch(name):
             continue
         found.append((direction, name))
     return {*found[:MAX_NAMES]}
@@ -118,17 +113,3 @@ def _codes_in(rows: Iterable[Row]) -> list[str]:
 
 def _fold(name: str) -> str:
     return re.sub(r"\W", "", name).casefold() or name
-
-
-def _usual_style(counts: Mapping[tuple[str, str], int]) -> re.Pattern[str] | None:
-    """Return the pattern of nearly all frequent names, or None."""
-    names = {name for (_, name), number in counts.items() if number >= 3}
-    for pattern in (
-        r"[^\w\s]{0,2} ?[A-Z][A-Z0-9_ -]*",
-        r"[^\w\s]{0,2}[a-z][a-z0-9_ .-]*",
-        _NAME_LIKE.pattern,
-    ):
-        style = re.compile(pattern)
-        if len(names) >= 4 and sum(bool(style.fullmatch(name)) for name in names) >= 0.95 * len(names):
-            return style
-    return None

@@ -49,8 +49,6 @@ _GENERAL = re.compile(
 )
 """Names of general confirmations and errors, which answer nearly everything."""
 
-_ERROR = re.compile(r"err|fehler|fail|invalid|denied|refuse|reject", re.IGNORECASE)
-
 _HEARTBEAT = re.compile(
     r"\W?(ping|pong|alive|keep_?-?alive|heart_?-?beat|noop|echo_?re(quest|ply))\W?", re.IGNORECASE
 )
@@ -243,7 +241,7 @@ def find_answers(
     search = _AnswerSearch(messages, heartbeats, broadcasts)
     fitting: dict[Kind, list[tuple[float, Kind]]] = defaultdict(list)
     for (asked, answer), score in search.scores.items():
-        if search.is_stronger(asked, answer) and search.is_answer(asked, answer):
+        if search.is_answer(asked, answer):
             fitting[answer].append((score, asked))
     found = _chosen(fitting, search.pairs, search.counts)
     return {answer: asked for answer, asked in (found | _referring(messages)).items() if asked}
@@ -287,20 +285,6 @@ class _AnswerSearch:
         self._first: dict[Kind, int] = {}
         for message in messages:
             self._first.setdefault((message.direction, message.name), message.order)
-        direct = [pair for pair in self.pairs if self._is_direct(*pair)]
-        self._replied = {
-            asked
-            for asked, answer in direct
-            if not _ERROR.search(answer[1])
-            and self.pairs[asked, answer].first >= 0.5 * self.pairs[asked, answer].followed
-        }
-        """Requests with a direct reply: what follows for all is no answer then."""
-        self._named = {
-            asked
-            for asked, answer in direct
-            if (asked, answer) in self.scores and name_likeness(asked[1], answer[1]) >= 0.9
-        }
-        """Requests whose direct reply has a similar name."""
         self._at_once = {
             asked
             for asked, answer in self.scores
@@ -312,56 +296,38 @@ class _AnswerSearch:
     def _is_followed(self, asked: Kind, answer: Kind) -> bool:
         return self.pairs[asked, answer].followed >= 0.7 * self.counts[asked]
 
-    def _is_repetition(self, asked: Kind, answer: Kind) -> bool:
-        """Return True if the server repeats the values of nearly all messages of a client at once."""
-        repeats = self.pairs[asked, answer].repeats
-        is_same = asked[1] == answer[1]
-        is_enough = repeats >= _LEAST_REACTIONS or (repeats > 0 and is_same)
-        # Some requests may be refused.
-        return asked[0] == "c2s" and is_enough and repeats >= (0.6 if is_same else 0.9) * self.counts[asked]
-
     def _is_expected(self, asked: Kind, answer: Kind) -> bool:
-        """Return True if an answer repeats its request, or always follows it and has only values."""
+        """Return True if an answer at once repeats all values of its request, or is only values."""
+        pair, number = self.pairs[asked, answer], self.counts[asked]
         if answer[1] == NAMELESS:
-            return self.pairs[asked, answer].first >= max(2, 0.8 * self.counts[asked])
-        return self._is_repetition(asked, answer)
-
-    def _is_direct(self, asked: Kind, answer: Kind) -> bool:
-        return asked[0] == "c2s" and answer[1] not in self._broadcasts and self._is_followed(asked, answer)
-
-    def is_stronger(self, asked: Kind, answer: Kind) -> bool:
-        """Return True if the pair is likely, and not rather the other way round."""
-        score, opposite = self.scores[asked, answer], self.scores.get((answer, asked), 0.0)
-        if self._is_expected(asked, answer):
-            return True
-        if score < 1.0 or opposite > 1.5 * score:
-            return False
-        return opposite <= 0.67 * score or self._first[asked] <= self._first[answer]
+            return pair.first >= max(2, 0.8 * number)
+        is_same = asked[1] == answer[1]
+        is_enough = pair.repeats >= (1 if is_same else _LEAST_REACTIONS)
+        # Some requests may be refused.
+        return asked[0] == "c2s" and is_enough and pair.repeats >= (0.6 if is_same else 0.9) * number
 
     def is_answer(self, asked: Kind, answer: Kind) -> bool:
-        """Return True if no other relation explains why the second message follows the first."""
+        """Return True if a pair is likely, not rather the other way round, and not explained otherwise."""
+        if _GENERAL.fullmatch(answer[1]) or self._is_expected(asked, answer):
+            return _GENERAL.fullmatch(answer[1]) is None
+        score, opposite = self.scores[asked, answer], self.scores.get((answer, asked), 0.0)
+        is_first = self._first[asked] <= self._first[answer]
+        if score < 1.0 or opposite > (1.5 if is_first else 0.67) * score:
+            return False
         pair = self.pairs[asked, answer]
         likeness = name_likeness(asked[1], answer[1])
         echoes = pair.echoes / max(1, pair.preceded)
-        if _GENERAL.fullmatch(answer[1]):
-            return False
-        if self._is_expected(asked, answer):
-            return True
         is_odd = answer[0] == "c2s" or answer[1].startswith(CODED)
         if is_odd and pair.followed < _LEAST_REACTIONS and likeness < 0.5:
             # A client acts after some message in any case, and a number says nothing.
             return False
         is_copied = answer[0] == "s2c" and answer[1] in self._broadcasts
-        if is_copied and (asked in self._replied or likeness < 0.6 or asked[1] == answer[1]):
-            return False
-        is_for_all = asked[0] == "s2c" and asked[1] in self._broadcasts
-        if is_for_all and pair.followed < 0.15 * self.counts[asked] and echoes < 0.5 and likeness < 0.9:
-            # Some client acted after a broadcast.
+        if is_copied and (likeness < 0.6 or asked[1] == answer[1]):
             return False
         if likeness >= 0.5 or echoes >= 0.5:
             return True
         is_behind = asked in self._at_once and pair.first < 0.2 * pair.preceded
-        return not is_behind and asked not in self._named
+        return not is_behind
 
 
 def _chosen(
@@ -385,9 +351,6 @@ def _chosen(
         if not candidates:
             continue
         best = candidates[0][0]
-        if answer[1] == NAMELESS:
-            found[answer] = [(asked[1], pairs[asked, answer].followed) for _, asked in candidates]
-            continue
         chosen = [asked for score, asked in candidates if score >= 0.75 * best]
         if len(chosen) > _MAX_ANSWERED:
             # A general confirmation, or an error.
@@ -412,15 +375,12 @@ def _count_pairs(
     # Names of answers that came since, by the number of the message.
     answered: dict[int, set[str]] = {}
     previous: Message | None = None
-    numbers = Counter(value for message in messages for value in _values_of(message))
-    usual = {value for value, number in numbers.items() if number > max(4, 0.4 * len(messages))}
-    """Values of so many messages that they tell nothing, such as the number of the game."""
     for message in messages:
         kind = message.direction, message.name
         asked = recent[OPPOSITE[message.direction]]
         seen: set[str] = set()
         all_values = _values_of(message)
-        values = {value for value in all_values - usual if _is_telling(value)}
+        values = {value for value in all_values if _is_telling(value)}
         for rank, former in enumerate(reversed(asked)):
             if former.name in seen or message.ts_ns - former.ts_ns > _ANSWER_NS:
                 continue

@@ -16,11 +16,10 @@ from kiebitz.dissectors.drafting.fields import (
     field_names,
     quoted_name,
 )
-from kiebitz.dissectors.drafting.format_choice import FormatChoice
 from kiebitz.dissectors.drafting.identifiers import Identifiers
 from kiebitz.dissectors.drafting.positional import variants, words_of
 from kiebitz.dissectors.drafting.relations import Broadcast, Kind
-from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.drafting.traffic import FormatChoice, Message
 from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.model import Direction
 

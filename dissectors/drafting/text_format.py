@@ -7,8 +7,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 
-from kiebitz.dissectors.drafting.format_choice import FormatChoice, Parsed
 from kiebitz.dissectors.drafting.keyed_formats import pairs_format
+from kiebitz.dissectors.drafting.traffic import FormatChoice, Parsed
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter
 from kiebitz.dissectors.protocol_file.specification import (
     BeforePart,
@@ -193,14 +193,18 @@ def _second_words(first: str, group: Sequence[Sequence[str]]) -> Collection[str]
     for row in group:
         if len(row) > 1 and _KEYWORD.fullmatch(row[1]):
             sizes[row[1]].append(len(row))
-    upper = {word for word in sizes if word.isupper()}
     if not any(map(str.isalnum, first)):
         # Free text after a sign is no name; a keyword is upper case, or recurs.
+        upper = {word for word in sizes if word.isupper()}
         return upper or {word for word, found in sizes.items() if len(found) >= _RECURRING}
-    words = upper if first.isupper() else {word for word in sizes if word.islower() and first.islower()}
+    style = next((test for test in (str.isupper, str.islower, str.istitle) if test(first)), str.isupper)
+    words = {word for word in sizes if style(word)}
     is_whole = sum(len(sizes[word]) for word in words) >= 0.9 * len(group)
     if not is_whole or not 1 < len(words) <= _MAX_SECOND:
         return ()
-    usual = {Counter(sizes[word]).most_common(1)[0][0] for word in words}
-    is_certain = first.isupper() or min(len(sizes[word]) for word in words) >= _RECURRING
-    return words if len(usual) > 1 and is_certain else ()
+    usual = {word: Counter(sizes[word]).most_common(1)[0] for word in words}
+    # Small words may be values, such as names of players.
+    is_certain = first.isupper() or all(
+        number >= max(_RECURRING, 0.9 * len(sizes[word])) for word, (_, number) in usual.items()
+    )
+    return words if is_certain and len({size for size, _ in usual.values()}) > 1 else ()

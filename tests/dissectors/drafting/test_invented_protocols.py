@@ -163,9 +163,14 @@ def _talk(lines: list[str], clients: int = 1) -> list[Conversation]:
         (["WHO ann bob END 3", "WHO cem END 1", "WHO END 2"], "s: list=[ann|bob|cem]..'END' number=1..3"),
         (["+WHO ann here", "+WHO bob gone"], "s: word=ann|bob word2=gone|here"),
         (["game over now", "game begins ann", "game begins bob"], "s: word=begins|over word2=ann|bob|now"),
+        (["player left bob", "player joined ann 3"], "s: text=text number=0.."),
+        (
+            ["say ann hi", "say bob good day", "say ann good", "say bob by"],
+            "s: word=ann|bob word2=by|good|hi text?=text",
+        ),
         (["GAME OVER", "GAME STARTS 5"], "s: number=0.."),
     ],
-    ids=["counted", "until", "sign", "small", "long"],
+    ids=["counted", "until", "sign", "small", "names", "players", "long"],
 )
 def test_lists_of_words(lines: list[str], row: str) -> None:
     drafted = draft(_talk(lines * 9), [4711], "lists")
