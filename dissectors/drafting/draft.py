@@ -13,16 +13,17 @@ from kiebitz.dissectors.drafting.binary import BinaryKind, layouts
 from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.formats import choose_formats, with_numbers
 from kiebitz.dissectors.drafting.framing import (
+    TAG,
     Choice,
     choose_framing,
     code_of,
     content,
     entropy,
     in_websocket,
+    is_text,
 )
 from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifiers
 from kiebitz.dissectors.drafting.message_names import doubts_about, forget_names, known_names
-from kiebitz.dissectors.drafting.observation import observed
 from kiebitz.dissectors.drafting.relations import (
     CODED,
     Kind,
@@ -131,14 +132,14 @@ def draft(
     _refuse_random(contents_of if choice.left_over == 0 else (each.data for each in segments), source)
     if not choice.messages:
         total = sum(len(segment.data) for segment in segments)
-        seen = observed(segments, choice, ())
+        seen = _observed(segments, choice, ())
         raise DraftingError(f"{source}: no messages found in {total:,} bytes. Seen: {seen}")
     on_progress(2, _STEPS)
     choice.framing = with_numbers(choice.framing, choice.messages)
     forms = choose_formats(choice.framing, choice.messages, choice.root)
     messages = _named(choice.messages, choice.framing, forms)
     if not messages:
-        seen = observed(segments, choice, choice.messages)
+        seen = _observed(segments, choice, choice.messages)
         raise DraftingError(f"{source}: no message names found in {choice.framing.kind}. Seen: {seen}")
     binary: dict[Kind, tuple[BinaryKind, ...]] = {}
     if forms["c2s"].format.kind == "struct":
@@ -189,17 +190,15 @@ def draft(
     has_lines = choice.framing.kind == "lines" and any(form.is_positional for form in forms.values())
     doubts = doubts_about(messages, rows, has_lines)
     contents.shortfall, seen = _shortfall(segments, choice, messages, shares, doubts)
-    result = Draft(
+    return Draft(
         text=text_of(contents),
         contents=contents,
         messages=len(choice.messages),
         described=described,
         left_over=choice.left_over,
         seen=seen,
-        warnings=[],
+        warnings=[*_warnings(choice, messages, conversations)],
     )
-    result.warnings += _warnings(result, choice, messages, conversations)
-    return result
 
 
 def _shortfall(
@@ -223,7 +222,7 @@ def _shortfall(
         return (
             f"it dissects {shares[0]:.1%} of the messages and {shares[1]:.1%} of the bytes of its traffic,"
             f" and {choice.fit:.0%} of the senders' pauses are at the end of a message"
-        ), observed(segments, choice, [message for message in choice.messages if message.order in missed])
+        ), _observed(segments, choice, [message for message in choice.messages if message.order in missed])
     for odd, clause in doubts:
         number = sum(message.name in odd for message in messages)
         if number > _MOST_ODD * len(messages):
@@ -231,6 +230,44 @@ def _shortfall(
             reason = f"{number:,} of {len(messages):,} messages begin with a value instead of a name"
             return reason, f"{clause}, such as {words}"
     return "", ""
+
+
+def _observed(segments: Sequence[Segment], choice: Choice, missed: Sequence[Message]) -> str:
+    """Return what was seen in traffic that is not described, as a clause.
+
+    Args:
+        segments: The traffic.
+        choice: The framing that fits best.
+        missed: Messages that fit no row.
+    """
+    if choice.framing.kind == "datagrams" or (choice.fit >= 0.9 and missed):
+        return _of_messages(missed)
+    if not segments:
+        return "no bytes"
+    if choice.framing.kind == "length":
+        return f"binary messages: {choice.evidence}"
+    if not is_text(segments):
+        return "binary messages without a length, or with one in a place that is not known"
+    roots = Counter(found[1] for segment in segments if (found := TAG.match(segment.data)) is not None)
+    if roots and roots.total() >= 0.5 * len(segments):
+        return f"XML in an element <{printable(roots.most_common(1)[0][0].decode())}> that stays open"
+    if choice.framing.kind == "block":
+        last_line = printable(repr(choice.framing.end))
+        return f"blocks of lines that end in {last_line}, and lines that end without it"
+    last = Counter(segment.data[turn - 1 : turn] for segment in segments for turn in segment.turns)
+    end, number = last.most_common(1)[0]
+    if number < 0.8 * last.total():
+        return "text without an end: a message seems to be what is sent at once"
+    return f"text in which {number / last.total():.0%} of the pauses follow {printable(repr(end)[1:])}"
+
+
+def _of_messages(missed: Sequence[Message]) -> str:
+    """Return a clause about messages that fit no row, with an example."""
+    if not missed:
+        return "messages of which each fits a row, and bytes between them"
+    example = max(missed, key=lambda message: len(message.data)).data[:60]
+    shown = printable(example.decode("utf-8", "backslashreplace").strip())
+    return f"messages unlike all others, such as {shown}"
 
 
 def _refuse_unreadable(segments: Sequence[Segment], source: str) -> None:
@@ -281,39 +318,28 @@ def _named(
 
 def _line_end(segments: Iterable[Segment], choice: Choice) -> str:
     """Return the line end for the file, empty for the default."""
-    if choice.framing.kind not in ("lines", "block"):
-        return ""
-    lines = crs = 0
-    for segment in segments:
-        lines += segment.data.count(b"\n")
-        crs += segment.data.count(b"\r\n")
-    return "\r\n" if crs > 0.5 * lines else ""
-
-
-# Identity.
+    sizes = (segment.data.count(b"\n") - 2 * segment.data.count(b"\r\n") for segment in segments)
+    return "\r\n" if choice.framing.kind in ("lines", "block") and sum(sizes) < 0 else ""
 
 
 def _identity(rows: Sequence[Row], identifiers: Identifiers) -> dict[str, tuple[list[str], str]]:
+    """Return the messages of `[identity]` with the evidence."""
+    by_key = {
+        "login": (identifiers.login, f"{len(identifiers.players)} names, each on its own connection"),
+        "given": (identifiers.given, f"differs on each of {len(identifiers.numbers)} connections"),
+        "named": (identifiers.named if identifiers.numbers else (), "has both an id and a name"),
+    }
     found: dict[str, tuple[list[str], str]] = {}
-    login = _names(rows, "c2s", {place[1] for place in identifiers.login})
-    if login:
-        found["login"] = login, f"{len(identifiers.players)} names, each on its own connection"
-    given = _names(rows, "s2c", {place[1] for place in identifiers.given})
-    if given:
-        found["given"] = given, f"differs on each of {len(identifiers.numbers)} connections"
-    named = _names(rows, "s2c", {place[1] for place in identifiers.named})
-    if named and identifiers.numbers:
-        found["named"] = named, "has both an id and a name"
+    for key, (places, why) in by_key.items():
+        kinds = {place[:2] for place in places}
+        names = dict.fromkeys(row.name for row in rows if (row.direction, row.name) in kinds)
+        if names:
+            found[key] = [*names], why
     return found
 
 
-def _names(rows: Sequence[Row], direction: str, names: Collection[str]) -> list[str]:
-    """Return those message names that have rows, in their order."""
-    return list(dict.fromkeys(row.name for row in rows if row.direction == direction and row.name in names))
-
-
 def _warnings(
-    found: Draft, choice: Choice, messages: Sequence[Message], conversations: Sequence[Conversation]
+    choice: Choice, messages: Sequence[Message], conversations: Sequence[Conversation]
 ) -> Iterator[str]:
     sides = {piece.direction for conversation in conversations for piece in conversation.pieces}
     for direction, sender in zip(DIRECTIONS, ("clients", "the server"), strict=True):

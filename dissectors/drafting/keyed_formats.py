@@ -25,7 +25,8 @@ from kiebitz.dissectors.grammar.xml.codec import parse as parse_xml
 from kiebitz.dissectors.protocol_file.pairs_codec import Pairs
 from kiebitz.dissectors.protocol_file.specification import Format, TextEncoding
 
-FIRST = ""
+FIRST = "\0"
+"""A key that no XML and no pair has, and hardly any JSON."""
 
 _NAMED = 0.3
 """Least share of messages with a name."""
@@ -33,7 +34,7 @@ _NAMED = 0.3
 _MAX_PATHS = 200
 
 _NAME_KEYS = re.compile(
-    r"|(message|msg|packet|event|cmd|command|action|request)?[_-]?(type|kind|name|cmd|command|action|event|op"
+    r"\0|(message|msg|packet|event|cmd|command|action|request)?[_-]?(type|kind|name|cmd|command|action|event|op"
     r"|opcode|method|message|msg|code|id|tag|t|class)",
     re.IGNORECASE,
 )
@@ -104,7 +105,7 @@ def xml_format(contents: Sequence[bytes], root: str = "") -> FormatChoice:
     attributes |= {(part.tag, key) for each in elements for part in each for key in part.attrib}
     objects = [{FIRST: each.tag, **_fields(each)} for each in elements]
     path = name_path(objects, {(FIRST,), *attributes}) or (FIRST,)
-    name = "/".join((*path[:-1], f"@{path[-1]}")) if path[-1] else "tag"
+    name = "tag" if path == (FIRST,) else "/".join((*path[:-1], f"@{path[-1]}"))
     form = Format(kind="xml", name=name, envelope=root, stays_open=bool(root))
     return _choice(form, read, path)
 
@@ -154,7 +155,7 @@ def pairs_format(texts: Sequence[str], encoding: TextEncoding, is_block: bool) -
         path = name_path(objects)
     if path is None:
         return None
-    return _choice(msgspec.structs.replace(form, name=path[0] or "first"), read, path)
+    return _choice(msgspec.structs.replace(form, name="first" if path == (FIRST,) else path[0]), read, path)
 
 
 def _pairs(form: Format, text: str, *, is_exact: bool = True) -> dict[str, Any] | None:
@@ -225,21 +226,24 @@ def name_path(objects: Sequence[Object], allowed: Collection[Path] | None = None
             if (len(values) < _MAX_PATHS or path in values) and (allowed is None or path in allowed):
                 values[path][number] = scalar
     shapes = [frozenset(_key_paths(found)) for found in objects]
-    scores = {path: _score(path, own, objects, shapes) for path, own in values.items()}
+    scores = {path: _score(path, own, objects, shapes, allowed is not None) for path, own in values.items()}
     best = max(scores, key=lambda path: scores[path], default=())
     return best if scores.get(best) else None
 
 
 def _score(
-    path: Path, values: Mapping[int, str | int], objects: Sequence[Object], shapes: Sequence[frozenset[str]]
+    path: Path,
+    values: Mapping[int, str | int],
+    objects: Sequence[Object],
+    shapes: Sequence[frozenset[str]],
+    has_tags: bool,
 ) -> float:
-    """Return how well the values at a path predict the other keys; 0.0 if they are no names."""
+    """Return how well the values at a path, or else the tags, predict the other keys; 0.0 if they do not."""
     total, kinds = len(values), {*values.values()}
     is_usual = _NAME_KEYS.fullmatch(path[-1]) is not None
     most = min(MAX_NAMES, len(objects) * (0.8 if is_usual else 0.5))
     if total < _NAMED * len(objects) or len(kinds) > max(3, most):
         return 0.0
-    has_tags = FIRST in objects[0]
     if total < len(objects) and (
         len(path) != 2 if has_tags else len(path) > 1 or not is_usual or len(kinds) < 2
     ):

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from kiebitz.dissectors.drafting.fields import INTEGER
@@ -25,6 +26,7 @@ _MAX_POSITIONS = 20
 _MAX_ITEM = 6
 """Maximum number of words of an item of a list."""
 
+_MAX_WORDS = 400
 _MAX_STATES = 500
 _SAMPLE = 100
 """Number of messages by which lists are found."""
@@ -107,6 +109,8 @@ def _with_lists(rows: Rows, players: Collection[str]) -> list[Slot] | None:
     """Return the fewest fields with lists that all rows have, None if there are none."""
     sample = sorted({tuple(row) for row in rows}, key=lambda row: (len(row), row))
     sample = sample[:: -(-len(sample) // _SAMPLE)]
+    if any(len(row) > _MAX_WORDS for row in sample):
+        return None
     keywords = [*filter(_KEYWORD.fullmatch, sorted(set[str].intersection(*map(set, sample))))]
 
     @cache
@@ -136,9 +140,9 @@ def _slots(
         yield 1.0, Slot("word")
     if all(re.fullmatch(r"\d{1,4}", word) for word in firsts) and any(map(int, firsts)):
         for size in range(1, _MAX_ITEM + 1):
-            items = {word for row, start in zip(rows, at, strict=True) for word in row[start + 1 :: size]}
+            items = (row[start + 1 :: size] for row, start in zip(rows, at, strict=True))
             # A number of items that is always the same may be any number; not so before as many players.
-            if len({*firsts}) > 1 or (int(firsts[0]) > 1 and items <= {*players}):
+            if len({*firsts}) > 1 or (int(firsts[0]) > 1 and {*players} >= {*chain.from_iterable(items)}):
                 yield 1.5 + 0.1 * size, Slot("counted", size)
     for word in keywords:
         slot = Slot("until", word=word)

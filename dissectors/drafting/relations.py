@@ -278,23 +278,13 @@ class _AnswerSearch:
             for direction in OPPOSITE
         }
         self.scores = {
-            (asked, answer): _score(asked, answer, pair, self.counts, totals, broadcasts)
+            (asked, answer): _score(asked, answer, pair, self.counts, totals)
             for (asked, answer), pair in self.pairs.items()
             if asked not in heartbeats and answer not in heartbeats
         }
         self._first: dict[Kind, int] = {}
         for message in messages:
             self._first.setdefault((message.direction, message.name), message.order)
-        self._at_once = {
-            asked
-            for asked, answer in self.scores
-            if self._is_followed(asked, answer)
-            and self.pairs[asked, answer].first >= 0.7 * self.counts[asked]
-        }
-        """Messages whose answer is nearly always the next message."""
-
-    def _is_followed(self, asked: Kind, answer: Kind) -> bool:
-        return self.pairs[asked, answer].followed >= 0.7 * self.counts[asked]
 
     def _is_expected(self, asked: Kind, answer: Kind) -> bool:
         """Return True if an answer at once repeats all values of its request, or is only values."""
@@ -324,10 +314,7 @@ class _AnswerSearch:
         is_copied = answer[0] == "s2c" and answer[1] in self._broadcasts
         if is_copied and (likeness < 0.6 or asked[1] == answer[1]):
             return False
-        if likeness >= 0.5 or echoes >= 0.5:
-            return True
-        is_behind = asked in self._at_once and pair.first < 0.2 * pair.preceded
-        return not is_behind
+        return likeness >= 0.5 or echoes >= 0.5 or pair.first >= 0.2 * pair.preceded
 
 
 def _chosen(
@@ -421,7 +408,6 @@ def _score(
     pair: _Pair,
     counts: Counter[Kind],
     totals: Mapping[Direction, int],
-    broadcasts: Mapping[str, Broadcast],
 ) -> float:
     """Return the evidence that one message answers another; 1 is enough."""
     followed = pair.followed / counts[asked]
@@ -431,9 +417,6 @@ def _score(
     by_chance = 1 - (1 - counts[answer] / totals[answer[0]]) ** _NEAR
     beyond = max(0.0, (followed - by_chance) / max(0.01, 1 - by_chance))
     likeness = name_likeness(asked[1], answer[1])
-    if answer[0] == "s2c" and answer[1] in broadcasts:
-        # Copies for others follow none of their messages.
-        preceded, nearest = min(1.0, 2 * preceded), min(1.0, 2 * nearest)
     score = 0.5 * nearest + 0.4 * preceded + 0.5 * beyond + 0.6 * likeness + 0.5 * echoes
     if asked[0] == "c2s":
         score += 0.3 * pair.first / max(1, pair.preceded)

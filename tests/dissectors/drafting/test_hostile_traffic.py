@@ -7,7 +7,7 @@ import random
 import tomllib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from strength import times
 
@@ -68,6 +68,8 @@ _VALUES = st.recursive(
 
 @pytest.mark.full
 @settings(max_examples=times(60, 12), deadline=None)
+@example([{"": []}, {"": {"": 0}}])
+@example([{"\0": []}, {"\0": "x", "": {"\0": 0}}])
 @given(st.lists(st.dictionaries(st.text(max_size=6), _VALUES, max_size=4), min_size=1, max_size=8))
 def test_any_objects(objects: list[dict[str, object]]) -> None:
     lines = [
