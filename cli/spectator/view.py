@@ -57,7 +57,7 @@ class SpectatorView:
 
     @property
     def visibility(self) -> Visibility:
-        """What each player could observe."""
+        """The views of the players."""
         return self._visibility
 
     def streams(self) -> frozenset[int]:

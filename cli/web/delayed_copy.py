@@ -67,7 +67,7 @@ Row = tuple[Any, ...]
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """What was recorded up to a time: the last row of each growing table, and new versions of changing rows.
+    """A recording up to a time: the last row of each growing table, and new versions of changing rows.
 
     The copy may have it at the time `due_s`.
     """

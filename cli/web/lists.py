@@ -69,7 +69,7 @@ DIAGNOSTIC_ORDERS = {
     "code": "instr('ewn', substr(d.severity, 1, 1)) || d.code",
     "text": "d.text",
 }
-"""What the columns of the lists are in SQL."""
+"""Column of a list -> SQL expression."""
 
 
 def events(reader: Reader, table: TableInfo, view: View, place: RowRange) -> records.Events:

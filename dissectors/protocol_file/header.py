@@ -1,7 +1,7 @@
-"""What precedes a message: the header of binary frames, and the optional text before a message.
+"""The beginnings of messages: the header of binary frames, and the optional text before a message.
 
-A header has constants, the length of the message, what stands for its name, and fields. The text, such as
-`6@4 `, has fields with characters around them, and a blank or delimiter.
+A header has constants, the length of the message, the number or text for its name, and fields. The text, such
+as `6@4 `, has fields with characters around them, and a blank or delimiter.
 """
 
 from __future__ import annotations

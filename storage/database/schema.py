@@ -31,7 +31,7 @@ GREATEST_ID = (1 << 63) - 1
 MEMORY = ":memory:"
 
 ANONYMIZED = "anonymized"
-"""What anonymized sessions have in place of their source, and in their name."""
+"""The source of anonymized sessions, and a word of their names."""
 
 SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
 """The statements that create an empty database, made by `tests/support/make_schema.py`."""

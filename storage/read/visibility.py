@@ -47,7 +47,7 @@ _MAX_KEPT = 20_000
 
 
 class Inheritance(msgspec.Struct, frozen=True):
-    """What is known of the players at the end of a database that another one continues.
+    """Knowledge of the players at the end of a database that another one continues.
 
     Attributes:
         claims: The assignments of names to connections.

@@ -51,7 +51,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class CellRecord(msgspec.Struct, frozen=True):
-    """What was observed in one run of a cell.
+    """Observations of one run of a cell.
 
     Attributes:
         until_ns: Time at which Kiebitz began to end the programs, in nanoseconds since 1970. What happened

@@ -86,7 +86,7 @@ _Observed = TypeVar("_Observed")
 
 
 class SharedFindings:
-    """What all testers of a run have learnt about the target."""
+    """Knowledge of the target, shared by all testers of a run."""
 
     def __init__(self) -> None:
         self.unreachable: dict[tuple[str, MessageType | None], str] = {}

@@ -786,7 +786,7 @@ AT_END = {
     "`p`, Esc": "document.querySelector('.head').checkVisibility()",
     "`?`, Esc": "document.querySelector('dialog[open]') === null",
 }
-"""What is true after each row of the walk in the guide."""
+"""Condition that holds after each row of the walk in the guide."""
 
 
 def test_the_walk_with_the_keyboard_only(tmp_path: Path, look: Look) -> None:
