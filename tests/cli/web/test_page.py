@@ -435,7 +435,8 @@ def test_all_errors_are_counted_and_visited(tmp_path: Path, look: Look) -> None:
         sight.one("#notice button").click()
         focused = "document.activeElement.ariaLabel"
         sight.until(lambda: sight.tell(focused) == "Message details", "it is opened")
-        assert sight.text(".message-name").startswith(f"#{visited[-2]} ")
+        title = f"#{visited[-2]} "
+        sight.until(lambda: sight.text(".message-name").startswith(title), "it is that of the notice")
         sight.rest()
         sight.leave()
 
