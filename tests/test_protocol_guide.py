@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from make_file_schema import json_schema
 from strength import times
 
+from kiebitz import protocol
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Chunk, Stream
 from kiebitz.dissectors.protocol_file.reading.reader import read
@@ -62,6 +64,20 @@ def test_the_reference_has_all_keys() -> None:
     rows = re.findall(r"^\| \[[^|]*\]\([^|)]*\) \| ((?:`\w+`(?:, )?)+) \|$", REFERENCE, re.MULTILINE)
     tables = json_schema()["$defs"].values()
     assert sorted(rows) == sorted(", ".join(f"`{key}`" for key in part["properties"]) for part in tables)
+
+
+def test_the_codec_for_bits_reads_what_it_writes() -> None:
+    names: dict[str, Any] = {}
+    (block,) = re.findall(r"^```python\n(.*?)^```$", REFERENCE, re.DOTALL | re.MULTILINE)
+    exec(compile(block, "docs/protocol-files-more.md", "exec"), names)
+    numbers = {"x": range(8), "y": range(8), "kind": range(32)}
+    fields = tuple(protocol.Field(name, protocol.Number(), name) for name in numbers)
+    place = protocol.MessageType("PLACE", "c2s", fields, "places a tile", clause="Bits")
+    codec = names["BitCodec"](protocol.Grammar("bits", "Bits", rows=(place,)), "Bits")
+    for values in product(*numbers.values()):
+        sent = dict(zip(numbers, values, strict=True))
+        assert codec.decode(codec.encode("PLACE", "c2s", sent), "c2s").fields == sent
+    assert not codec.decode(b"", "s2c").valid
 
 
 def test_there_are_excerpts() -> None:

@@ -81,8 +81,7 @@ class Codec(ABC):
         """Return a frame of this row with only the bytes of changed values replaced.
 
         `before` are the frame's fields. Raises ValueError if it cannot be done. `rewrite` checks that the
-        result
-        decodes to the new fields.
+        result decodes to the new fields.
         """
         return self.encode(row.name, row.direction, fields)
 
