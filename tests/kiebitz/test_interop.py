@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 from xml.etree import ElementTree
 
@@ -18,6 +20,8 @@ import pytest
 from command import ROOT, kiebitz
 from processes_and_rows import KIEBITZ, until
 from strength import a_few
+
+from kiebitz.services.interop.results import own_folder
 
 PLAN = ROOT / "docs" / "examples" / "interop" / "plan.toml"
 PEERS = ROOT / "tests" / "support" / "peers"
@@ -104,6 +108,22 @@ def test_a_report(tmp_path: Path) -> None:
     assert again.status == 3
     assert (report / "results.json").read_text() == before
     assert [cell["server"] for cell in again.json["cells"]] == ["group-a", "group-b"]
+
+
+def test_cells_that_begin_at_once_share_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "0").symlink_to(tmp_path)
+    with ThreadPoolExecutor(4) as side_by_side:
+        for name in map(str, range(40)):
+            begin = Barrier(4)
+
+            def made(name: str = name, begin: Barrier = begin) -> Path:
+                begin.wait(10)
+                return own_folder(tmp_path, name)
+
+            assert {each.result() for each in [side_by_side.submit(made) for _ in range(4)]} == {
+                tmp_path / name
+            }
+            assert not (tmp_path / name).is_symlink()
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO, Literal
 
 import msgspec
@@ -172,13 +173,18 @@ def with_paths(attempt: Attempt, stem: str) -> Attempt:
     return msgspec.structs.replace(attempt, database=f"cells/{stem}.db", page=f"cells/{stem}.html")
 
 
+_MAKING = Lock()
+"""Held while a folder is made, as cells that run side by side need the same ones."""
+
+
 def own_folder(report: Path, name: str) -> Path:
     """Return a folder of the report, made anew in place of a link or a file. Raises StorageError."""
     path = report / name
     try:
-        if not _is(path, stat.S_ISDIR):
-            path.unlink(missing_ok=True)
-            path.mkdir()
+        with _MAKING:
+            if not _is(path, stat.S_ISDIR):
+                path.unlink(missing_ok=True)
+                path.mkdir()
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from error
     return path
