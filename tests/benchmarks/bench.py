@@ -59,9 +59,15 @@ def main(names: tuple[str, ...], rounds: int | None) -> None:
         "Written by `make bench`; [README.md](README.md) says what is measured, and how to read it.",
         machine(),
     ]
+    failed = []
     for name in names or BENCHMARKS:
         measure, usual = BENCHMARKS[name]
-        measure(report, rounds or usual)
+        try:
+            measure(report, rounds or usual)
+        except Exception as error:
+            # The others' results took minutes.
+            report.show(f"{name} failed: {error}")
+            failed.append(name)
     minutes = (time.monotonic() - begin) / 60
     if not names:
         report.promise(
@@ -71,6 +77,8 @@ def main(names: tuple[str, ...], rounds: int | None) -> None:
     if not names:
         report.write(RESULTS, introduction)
         report.console.print(f"Written to {RESULTS}.", highlight=False)
+    if failed:
+        raise click.ClickException(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
