@@ -544,8 +544,9 @@ def test_why_it_cannot_start(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         taken = mode_problem(f"reverse:tcp://127.0.0.1:9@{port}", tmp_path / "a")
         assert f"tcp 127.0.0.1:{port}: the port is in use" in taken
-    circle = mode_problem("reverse:tcp://127.0.0.1:49001@49001", tmp_path / "b")
-    assert "The relay on tcp 127.0.0.1:49001 would be its own server" in circle
+    port = free_port("tcp")
+    circle = mode_problem(f"reverse:tcp://127.0.0.1:{port}@{port}", tmp_path / "b")
+    assert f"The relay on tcp 127.0.0.1:{port} would be its own server" in circle
     unknown = mode_problem("reverse:tcp://no.such.host.invalid:9@0", tmp_path / "c")
     assert unknown.startswith("The host no.such.host.invalid cannot be resolved")
 
