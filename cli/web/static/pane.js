@@ -39,6 +39,7 @@ export class Pane extends Part {
   /** Show why loading has failed. */
   failed(error) {
     this.view.update({ notice: error.message });
+    if (!this.root.hasChildNodes()) this.root.append(element("p", { class: "nothing" }, error.message));
   }
 
   /** False while the pane's tab is hidden. */
