@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -58,6 +58,28 @@ def relayed(lesson: Class, database: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def relayed_game(database: Path, rounds: int) -> Iterator[Callable[[], None]]:
+    """Record a game for which alice has registered; yield a function that lets bob join, and plays it."""
+    game = Server(expected=2, rounds=rounds)
+    port = free_port("udp")
+    mode = f"reverse:udp://127.0.0.1:{game.port}@{port}"
+    first, second = (Player(name, ("127.0.0.1", port)) for name in ("alice", "bob"))
+
+    def play() -> None:
+        second.start()
+        game.join(PATIENCE_S)
+        assert not game.is_alive()
+        for player in (first, second):
+            player.stop()
+
+    with running(*KIEBITZ, "relay", "-q", "-m", mode, "-w", str(database), ready="listening on"):
+        game.start()
+        first.start()
+        until(lambda: bool(rows(database, "SELECT 1 FROM events")), "alice is there")
+        yield play
+
+
 SENTENCES = """() => {
     window.told = [];
     const latest = document.getElementById("latest");
@@ -67,30 +89,21 @@ SENTENCES = """() => {
 
 
 def test_on_a_projector_each_sentence_stays_long_enough_to_be_read(tmp_path: Path, look: Look) -> None:
-    database = tmp_path / "game.db"
-    game = Server(expected=2, rounds=4)
-    port = free_port("udp")
-    mode = f"reverse:udp://127.0.0.1:{game.port}@{port}"
-    with running(*KIEBITZ, "relay", "-q", "-m", mode, "-w", str(database), ready="listening on"):
-        game.start()
-        first, second = (Player(name, ("127.0.0.1", port)) for name in ("alice", "bob"))
-        first.start()
-        until(lambda: bool(rows(database, "SELECT 1 FROM events")), "alice is there")
-        with served(str(database)) as server:
-            sight = look(server.at(projector=1))
-            sight.tell(SENTENCES)
-            second.start()
-            game.join(PATIENCE_S)
-            for player in (first, second):
-                player.stop()
-            # What all at the table may know is quicker than can be read.
-            seen = asked(server, "tables/1/events", as_="public", after=0, limit=500)["events"]
-            sight.page.wait_for_timeout(4000)
-            told = sight.tell("window.told")
-            gaps = [after - before for (before, _), (after, _) in pairwise(told)]
-            assert 2 <= len(told) < len(seen)
-            assert all(gap > 1400 for gap in gaps), told
-            sight.leave()
+    with (
+        relayed_game(tmp_path / "game.db", rounds=30) as play,
+        served(str(tmp_path / "game.db")) as server,
+    ):
+        sight = look(server.at(projector=1))
+        sight.tell(SENTENCES)
+        play()
+        # What all at the table may know is quicker than can be read.
+        seen = asked(server, "tables/1/events", as_="public", after=0, limit=500)["events"]
+        sight.page.wait_for_timeout(4000)
+        told = sight.tell("window.told")
+        gaps = [after - before for (before, _), (after, _) in pairwise(told)]
+        assert 2 <= len(told) < len(seen)
+        assert all(gap > 1400 for gap in gaps), told
+        sight.leave()
 
 
 def test_it_follows_and_one_that_has_gone_back_stays(lesson: Class, tmp_path: Path, look: Look) -> None:
@@ -264,48 +277,36 @@ def test_a_players_link_shows_observable_values_only(tmp_path: Path, look: Look)
     host = own_address()
     if host is None:
         pytest.skip("this machine has no address but its own loopback")
-    database = tmp_path / "game.db"
-    game = Server(expected=2, rounds=4)
-    port = free_port("udp")
-    mode = f"reverse:udp://127.0.0.1:{game.port}@{port}"
-    with running(*KIEBITZ, "relay", "-q", "-m", mode, "-w", str(database), ready="listening on"):
-        game.start()
-        first, second = (Player(name, ("127.0.0.1", port)) for name in ("alice", "bob"))
-        first.start()
-        until(lambda: bool(rows(database, "SELECT 1 FROM events")), "alice is there")
-        with served(str(database), "--host", host, "--player-links") as server:
-            link = server.link("alice")
-            everybody, alice = look(server.address), look(link)
-            for sight in (everybody, alice):
-                sight.expect(ENDED)
-                sight.tells("alice is registered")
-            second.start()
-            game.join(PATIENCE_S)
-            assert not game.is_alive()
-            for player in (first, second):
-                player.stop()
-            rolled = re.compile("(alice|bob) has rolled")
-            everybody.until(
-                lambda: len(listed(everybody, rolled)) == 2 and everybody.count > 20, "the game is seen"
-            )
-            everybody.rest()
+    with (
+        relayed_game(tmp_path / "game.db", rounds=4) as play,
+        served(str(tmp_path / "game.db"), "--host", host, "--player-links") as server,
+    ):
+        link = server.link("alice")
+        everybody, alice = look(server.address), look(link)
+        for sight in (everybody, alice):
+            sight.expect(ENDED)
+            sight.tells("alice is registered")
+        play()
+        rolled = re.compile("(alice|bob) has rolled")
+        everybody.until(
+            lambda: len(listed(everybody, rolled)) == 2 and everybody.count > 20, "the game is seen"
+        )
+        everybody.rest()
+        alice.rest()
+        assert listed(everybody, rolled) == {"alice", "bob"}
+        assert listed(alice, rolled) == {"alice"}
+        # No choice, address or request leads to another player's view.
+        assert not alice.is_seen("#as-choice")
+        assert "as alice" in alice.text("#viewer")
+        for other in ("bob", ""):
+            alice.be(as_=other, at=30)
+            alice.until(lambda: alice.seq > 0, "it is at some event")
             alice.rest()
-            assert listed(everybody, rolled) == {"alice", "bob"}
             assert listed(alice, rolled) == {"alice"}
-            # No choice, address or request leads to another player's view.
-            assert not alice.is_seen("#as-choice")
-            assert "as alice" in alice.text("#viewer")
-            for other in ("bob", ""):
-                alice.be(as_=other, at=30)
-                alice.until(lambda: alice.seq > 0, "it is at some event")
-                alice.rest()
-                assert listed(alice, rolled) == {"alice"}
-            alice.expect("status of 403")
-            asking = (
-                "async () => (await fetch('api/tables/1/events?as=bob&' + location.search.slice(1))).status"
-            )
-            assert alice.tell(asking) == 403
-            assert alice.context.request.get(link.split("?")[0], params={"key": "another"}).status == 403
+        alice.expect("status of 403")
+        asking = "async () => (await fetch('api/tables/1/events?as=bob&' + location.search.slice(1))).status"
+        assert alice.tell(asking) == 403
+        assert alice.context.request.get(link.split("?")[0], params={"key": "another"}).status == 403
 
 
 def listed(sight: Sight, pattern: re.Pattern[str]) -> set[str]:
