@@ -21,6 +21,7 @@ from kiebitz.dissectors.drafting.traffic import (
     Parsed,
 )
 from kiebitz.dissectors.grammar.grammar import NAMELESS
+from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.grammar.xml.codec import parse as parse_xml
 from kiebitz.dissectors.protocol_file.pairs_codec import Pairs
 from kiebitz.dissectors.protocol_file.specification import Format, TextEncoding
@@ -72,7 +73,7 @@ def json_format(contents: Sequence[bytes]) -> FormatChoice:
     is_only_key = keys.total() >= 0.9 * len(objects) and 1 < len(keys) <= MAX_NAMES
     path = None if is_only_key else name_path(objects)
     if path is not None:
-        names = [_at(found, path) for found in objects]
+        names = [value_at(found, path) for found in objects]
         has_codes = all(isinstance(name, int) for name in names)
         form = Format(kind="json", name=".".join(path), fields=_body(objects, path))
         # Such as answers that have only the number of their request.
@@ -129,44 +130,54 @@ def _fields(element: Element, depth: int = 0) -> dict[str, Any]:
 
 def pairs_format(texts: Sequence[str], encoding: TextEncoding, is_block: bool) -> FormatChoice | None:
     """Return the format `pairs` if most messages consist of keys and values."""
-    best: tuple[float, Format] | None = None
+    best: tuple[float, _PairsReader] | None = None
     for delimiter in ("\n",) if is_block else (" ", ";", "&", ",", "|", "\t", "; ", ", "):
         for assign in ("=", ": ", ":"):
             form = Format(kind="pairs", delimiter=delimiter, assign=assign, encoding=encoding)
-            split = [pairs for text in texts if (pairs := _pairs(form, text)) is not None]
+            reader = _PairsReader(form)
+            split = [pairs for text in texts if (pairs := reader.read(text)) is not None]
             fitting = len(split)
             many = sum(len({*pairs} - {FIRST}) >= (2 if assign == ":" else 1) for pairs in split)
             is_usual = fitting >= 0.9 * len(texts) and many >= 0.3 * len(texts)
             if is_usual and (best is None or fitting + many > best[0] + 0.01 * len(texts)):
-                best = fitting + many, form
+                best = fitting + many, reader
     if best is None:
         return None
-    form = best[1]
+    reader = best[1]
 
     def read(content: bytes) -> Object | None:
         try:
-            return _pairs(form, content.rstrip(b"\r\n").decode(encoding), is_exact=False)
+            return reader.read(content.rstrip(b"\r\n").decode(encoding), is_exact=False)
         except UnicodeDecodeError:
             return None
 
-    objects = [found for text in texts if (found := _pairs(form, text, is_exact=False)) is not None]
+    objects = [found for text in texts if (found := reader.read(text, is_exact=False)) is not None]
     path: Path | None = (FIRST,)
     if sum(FIRST in found for found in objects) < 0.8 * len(objects):
         path = name_path(objects)
     if path is None:
         return None
-    return _choice(msgspec.structs.replace(form, name="first" if path == (FIRST,) else path[0]), read, path)
+    name = "first" if path == (FIRST,) else path[0]
+    return _choice(msgspec.structs.replace(reader.form, name=name), read, path)
 
 
-def _pairs(form: Format, text: str, *, is_exact: bool = True) -> dict[str, Any] | None:
-    """Return the pairs of a text; None if something in it is no pair and it `is_exact`."""
-    has_first = form.assign not in text.partition(form.delimiter)[0]
-    pairs = [*Pairs(msgspec.structs.replace(form, name="first" if has_first else ""), ()).pairs(text)]
-    found = {FIRST: pairs[0].text} if has_first else {}
-    named = {pair.key: pair.text for pair in pairs[has_first:] if pair.key is not None}
-    if is_exact and not (len(named) == len(pairs) - has_first and all(map(_KEY.fullmatch, named))):
-        return None
-    return found | named
+class _PairsReader:
+    """Reads texts as pairs of a format, of which each may begin with a word."""
+
+    def __init__(self, form: Format) -> None:
+        self.form = form
+        self._with_first = Pairs(msgspec.structs.replace(form, name="first"), ())
+        self._without_first = Pairs(msgspec.structs.replace(form, name=""), ())
+
+    def read(self, text: str, *, is_exact: bool = True) -> dict[str, Any] | None:
+        """Return the pairs of a text; None if something in it is no pair and it `is_exact`."""
+        has_first = self.form.assign not in text.partition(self.form.delimiter)[0]
+        pairs = [*(self._with_first if has_first else self._without_first).pairs(text)]
+        found = {FIRST: pairs[0].text} if has_first else {}
+        named = {pair.key: pair.text for pair in pairs[has_first:] if pair.key is not None}
+        if is_exact and not (len(named) == len(pairs) - has_first and all(map(_KEY.fullmatch, named))):
+            return None
+        return found | named
 
 
 def _choice(
@@ -182,7 +193,7 @@ def _choice(
         found = read(content)
         if found is None:
             return None
-        name = _at(found, path)
+        name = value_at(found, path)
         name = found.get(FIRST, otherwise) if name is None else name
         if not isinstance(name, int if has_codes else str) or isinstance(name, bool):
             return None
@@ -199,14 +210,6 @@ def _without(found: Object, path: Path) -> dict[str, Any]:
     if len(path) == 2 and FIRST in found and isinstance(inner, dict) and (left := _without(inner, path[1:])):
         rest[path[0]] = left
     return rest
-
-
-def _at(found: Any, path: Path) -> Any:
-    for key in path:
-        if not isinstance(found, dict):
-            return None
-        found = found.get(key)
-    return found
 
 
 def _scalars(found: Object, depth: int = 0) -> Iterator[tuple[Path, str | int]]:

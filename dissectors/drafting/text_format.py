@@ -33,6 +33,7 @@ _MAX_SECOND = 60
 
 _RECURRING = 3
 """Number of messages with a word from which it is no value."""
+
 _DELIMITERS = (
     ";",
     "|",
