@@ -16,7 +16,12 @@ from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import PUBLIC, Event, Game
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.event_text import game_title
-from kiebitz.storage.read.seek import seen_state, seen_state_with_last_game, state_with_last_game
+from kiebitz.storage.read.seek import (
+    seen_state,
+    seen_state_with_last_game,
+    state_of_game,
+    state_with_last_game,
+)
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
 
@@ -225,6 +230,15 @@ class SpectatorView:
         if game is not None:
             return seen_state(self._visibility, self._player, table_id, seq, game)
         return seen_state_with_last_game(self._visibility, self._player, table_id, seq)
+
+    def moment(self, table_id: int, seq: int, state: State, game: int | None) -> tuple[State, list[Event]]:
+        """Return the state of a table after event `seq`, or of a game with a row id, and the latest events.
+
+        `state` is the table's; a player's view does not use it.
+        """
+        if game is not None and self._player is None:
+            state = state_of_game(self._timeline, table_id, game, seq, state)
+        return state, self._timeline.recent(table_id, seq, RECENT, game)
 
     def seen(self, event: Event) -> Event | None:
         """Return an event as the player sees it; None if it is hidden."""

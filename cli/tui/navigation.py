@@ -13,7 +13,6 @@ from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event, TableInfo
 from kiebitz.storage.read.message_queries import diagnostics_numbered, messages
-from kiebitz.storage.read.seek import state_of_game
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -148,12 +147,10 @@ class Navigator:
 
     def _scene(self, course: EventCursor, game: int | None) -> tuple[State, list[Event], int | None]:
         """Return the state of a table or of one of its games, the latest events, and the game's row id."""
-        state, timeline = course.state(), self.followed.timeline
+        state = course.state()
         if game is None:
             return state, course.recent(RECENT), self.followed.game_id
-        if self.followed.player is None:
-            state = state_of_game(timeline, course.table_id, game, course.seq, state)
-        return state, timeline.recent(course.table_id, course.seq, RECENT, game), game
+        return *self.followed.spectator_view.moment(course.table_id, course.seq, state, game), game
 
     def line(self) -> str:
         """Return the current event on one line."""

@@ -30,8 +30,8 @@ from kiebitz.cli.web.reader import (
     NotThereError,
     Reader,
     ServedSession,
-    cached_table,
     explain_error,
+    render_table,
 )
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.model import Event
@@ -398,7 +398,7 @@ def _picture(
     reader: Reader, table_id: int, player: str | None, drawn: dict[int, set[str]]
 ) -> records.Picture:
     """Return a table's current picture with its new fragments."""
-    shown = cached_table(reader, reader.table(table_id), reader.timeline.last_seq(table_id), player)
+    shown = render_table(reader, reader.table(table_id), reader.timeline.last_seq(table_id), player)
     new = shown.fragments(shown.names - drawn.get(table_id, set()))
     drawn[table_id] = shown.names
     return msgspec.structs.replace(shown.picture, fragments=new)

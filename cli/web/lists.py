@@ -51,7 +51,7 @@ from kiebitz.storage.session.session import Session, diagnostic_numbers, event_r
 # Events.
 
 
-_CLIENT = "coalesce(client_name({0}.stream_id), (SELECT client FROM streams WHERE id = {0}.stream_id))"
+_CLIENT = "coalesce(kiebitz_name({0}.stream_id), (SELECT client FROM streams WHERE id = {0}.stream_id))"
 
 EVENT_ORDERS = {"number": "e.seq", "time": "e.ts_ns", "kind": "e.kind", "actor": "e.actor"}
 MESSAGE_ORDERS = {

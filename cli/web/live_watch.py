@@ -16,7 +16,6 @@ from itertools import islice
 import msgspec
 
 from kiebitz.cli.render.views import view_of
-from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.web.lists import seen_diagnostics
 from kiebitz.cli.web.reader import Reader, View
 from kiebitz.dissectors.game.view import Seat
@@ -25,7 +24,6 @@ from kiebitz.dissectors.model import Direction, Game, TableInfo, Transport
 from kiebitz.proxy.relay.modes import Reverse, parse_mode
 from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.wording import in_series
-from kiebitz.storage.read.seek import state_of_game
 
 PATIENCE_S = 20
 """Time in seconds without a message in a game after which the page says for whom it waits."""
@@ -134,9 +132,10 @@ class LiveWatch:
         problems = [one for one in self._problems.get(key, ()) if _is_recent(one.ts_ns, now_ns)]
         self._problems[key] = problems
         others: set[int] = set()
+        seats: Sequence[Seat] | None = None
         if one_of and game is not None:
-            seated = {seat.name for seat in _seats(reader, table, self.viewer, game.id)}
-            streams = _streams_by_player(reader)
+            seats, streams = _seats(reader, table, self.viewer, game.id), _streams_by_player(reader)
+            seated = {seat.name for seat in seats}
             others = {stream for name, own in streams.items() if name not in seated for stream in own}
             problems = [
                 one
@@ -157,8 +156,8 @@ class LiveWatch:
         if here and _is_stopped(reader.timeline.session.source, here[0]):
             since_ns = max((self._used_ns.get(one.id, {}).get("s2c", 0) for one in here), default=0)
             return _watch([_lost_server(table.server, _Loss(since_ns, now_ns, _NO_LISTENER)), *alerts])
-        seats = _seats(reader, table, self.viewer, game.id if one_of and game is not None else None)
-        streams = _streams_by_player(reader)
+        if seats is None:
+            seats, streams = _seats(reader, table, self.viewer), _streams_by_player(reader)
         gone = self._gone_players(streams, here, [seat.name for seat in seats])
         if gone and len(gone) > 1 and all(self._gone_ns(one) is not None for one in here):
             since = _clock(max(gone.values()))
@@ -277,8 +276,8 @@ class LiveWatch:
                 else row.blame or stream.client
             )
             sentence = shortened(f"{who}: {row.text}", MAX_TEXT)
-            game = reader.timeline.game_of_message(row.message_id)
-            latest.append(((stream.server, stream.protocol), _Problem(row.ts_ns, sentence, stream.id, game)))
+            problem = _Problem(row.ts_ns, sentence, stream.id, row.game_id)
+            latest.append(((stream.server, stream.protocol), problem))
         for key, problem in reversed(latest):
             known = self._problems.setdefault(key, [])
             others = [one for one in known if (one.sentence, one.game) != (problem.sentence, problem.game)]
@@ -325,14 +324,13 @@ def is_over(game: Game) -> bool:
     return game.ended_ns is not None and not (game.result and "aborted" in game.result)
 
 
-def _seats(reader: Reader, table: TableInfo, viewer: str | None, game: int | None) -> Sequence[Seat]:
+def _seats(reader: Reader, table: TableInfo, viewer: str | None, game: int | None = None) -> Sequence[Seat]:
     """Return the seats of a table's running game, or of a game with a row id."""
     timeline = reader.timeline
     seq = timeline.last_seq(table.id)
-    state, events = timeline.state_at(table.id, seq), timeline.recent(table.id, seq, RECENT, game)
-    if game is not None and viewer is None:
-        state = state_of_game(timeline, table.id, game, seq, state)
-    view = view_of(table.protocol, reader.spectator_view(viewer).scene(table.id, state, events, game))
+    spectator_view = reader.spectator_view(viewer)
+    state, events = spectator_view.moment(table.id, seq, timeline.state_at(table.id, seq), game)
+    view = view_of(table.protocol, spectator_view.scene(table.id, state, events, game))
     return view.seats if view is not None else ()
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kiebitz.cli.render.svg.svg_canvas import SHAPES, Drawing, Shape
-from kiebitz.cli.spectator.view import RECENT, SpectatorView
+from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
 from kiebitz.dissectors.errors import KiebitzError
@@ -27,8 +27,8 @@ from kiebitz.dissectors.registry import Copies, using_copies
 from kiebitz.services.damage import damaged_database
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.filters.sql import register_functions
 from kiebitz.storage.read.players import StreamNames, check_player
-from kiebitz.storage.read.seek import state_of_game
 from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Inheritance, Visibility
@@ -126,7 +126,7 @@ class Reader:
         self.drawn: OrderedDict[tuple[int, int, str | None, int | None, str | None], RenderedTable] = (
             OrderedDict()
         )
-        """The latest pictures by table, event, player, game and seat; see `cached_table`."""
+        """The latest pictures by table, event, player, game and seat; see `render_table`."""
         self._open(timeline)
 
     def _open(self, timeline: Timeline | None = None) -> None:
@@ -214,8 +214,8 @@ class Reader:
         return self._names.names
 
     def name_clients(self) -> None:
-        """Let SQL call `client_name` with the id of a stream."""
-        self.timeline.connection.create_function("client_name", 1, self.names.get)
+        """Let SQL call `kiebitz_name`, as filters do, with the id of a stream."""
+        register_functions(self.timeline.connection, self.names.get)
 
     def seen_rows(self, view: View) -> SeenRows | None:
         """Return the rows of a player's view that pass its filter; None for the full view."""
@@ -317,24 +317,6 @@ _MAX_PICTURES = 64
 """Number of pictures kept: the fragments of a picture are requested soon after it."""
 
 
-def cached_table(
-    reader: Reader,
-    table: TableInfo,
-    seq: int,
-    player: str | None,
-    game: int | None = None,
-    seat: str | None = None,
-) -> RenderedTable:
-    """Return the picture of a table, or of its game of this number, after an event in a player's view."""
-    place = (table.id, seq, player, game, seat)
-    drawn = reader.drawn.get(place)
-    if drawn is None:
-        drawn = reader.drawn[place] = render_table(reader, table, seq, player, game, seat)
-        if len(reader.drawn) > _MAX_PICTURES:
-            reader.drawn.popitem(last=False)
-    return drawn
-
-
 def render_table(
     reader: Reader,
     table: TableInfo,
@@ -343,15 +325,19 @@ def render_table(
     game: int | None = None,
     seat: str | None = None,
 ) -> RenderedTable:
-    """Draw a table, or its game with this number, after event `seq`, with the player at `seat` first."""
+    """Draw a table, or its game of this number, after an event in a player's view; the latest ones are kept.
+
+    With a `seat`, the player of this name has the first seat, in a view that is not a player's.
+    """
+    place = (table.id, seq, player, game, seat)
+    if (drawn := reader.drawn.get(place)) is not None:
+        return drawn
     timeline, spectator_view = reader.timeline, reader.spectator_view(player)
     row_id = timeline.numbers.row_id_if_any("games", game)
-    events = timeline.recent(table.id, seq, RECENT, row_id)
     # A player's view computes its own state.
     state = timeline.state_at(table.id, seq) if player is None else {}
     games = spectator_view.games(table.id, seq, state)
-    if row_id is not None and player is None:
-        state = state_of_game(timeline, table.id, row_id, seq, state)
+    state, events = spectator_view.moment(table.id, seq, state, row_id)
     drawings = spectator_view.drawings(table.id, state, events, SHAPES, row_id, seat)
     wide, tall = (
         records.Places(drawing.width, drawing.height, drawing.pieces) for drawing in drawings.values()
@@ -368,4 +354,7 @@ def render_table(
         spectator_view.closing(events),
         games=games,
     )
-    return RenderedTable(picture, drawings)
+    drawn = reader.drawn[place] = RenderedTable(picture, drawings)
+    if len(reader.drawn) > _MAX_PICTURES:
+        reader.drawn.popitem(last=False)
+    return drawn

@@ -30,7 +30,7 @@ from kiebitz.cli.web.lists import (
     messages,
     stream_list,
 )
-from kiebitz.cli.web.reader import NotThereError, Reader, RenderedTable, ServedSession, cached_table
+from kiebitz.cli.web.reader import NotThereError, Reader, RenderedTable, ServedSession, render_table
 from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, ForbiddenError, Parameter, RowRange
 from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.statistics import table_statistics
@@ -179,7 +179,7 @@ def _picture(reader: Reader, request: ApiRequest) -> records.Picture:
 
 def _drawn(reader: Reader, request: ApiRequest, table: TableInfo) -> RenderedTable:
     at = _at(reader, request, table)
-    return cached_table(reader, table, at, request.player, request.number("game"), request.text("seat"))
+    return render_table(reader, table, at, request.player, request.number("game"), request.text("seat"))
 
 
 def _fragments(reader: Reader, request: ApiRequest) -> records.Fragments:
@@ -356,14 +356,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "messages; by default the last ones",
         records.Messages,
         _messages,
-        (
-            _TABLE,
-            _UP_TO,
-            *_ROW_RANGE,
-            _SORT,
-            _FILTER,
-            _AS,
-        ),
+        (_TABLE, _UP_TO, *_ROW_RANGE, _SORT, _FILTER, _AS),
         may_take_long=True,
     ),
     Endpoint("/api/messages/{message}", "a message in detail", MessageDetail, _message, (_AS,)),

@@ -11,6 +11,7 @@ from kiebitz.cli.listings import result_words
 from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import AT_TABLE, seen_diagnostics
 from kiebitz.cli.web.reader import Reader, View
+from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import TableInfo
@@ -29,8 +30,6 @@ _MAX_EVENTS_READ = 20_000
 """Maximum number of events that are all read for scores; of more, `_SAMPLES` are sampled."""
 
 _SAMPLES = 300
-_SNAPSHOT_EVENTS = 200
-"""Number of events between two states that are stored: others take time to compute."""
 
 
 def timeline_overview(
@@ -164,7 +163,8 @@ def _states(
     seqs: Sequence[int] = range(first + 1, last + 1)
     is_sampled = len(seqs) > _MAX_EVENTS_READ
     if is_sampled:
-        step = -(-len(seqs) // (_SAMPLES * _SNAPSHOT_EVENTS)) * _SNAPSHOT_EVENTS
+        # States between those that are stored take time to compute.
+        step = -(-len(seqs) // (_SAMPLES * SNAPSHOT_EVERY)) * SNAPSHOT_EVERY
         seqs = [*range(first - first % step + step, last, step), last]
     if player is not None:
         for seq in seqs:

@@ -131,7 +131,7 @@ class Selection(NamedTable, kw_only=True, frozen=True):
 
 
 class EventSpec(Selection, frozen=True):
-    """Something that happens in a game.
+    """A kind of event: what happens in a game, and how the state changes.
 
     Attributes:
         say: Sentence with names in braces, such as '{who} rolls {pips}'.

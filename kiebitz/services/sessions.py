@@ -127,20 +127,20 @@ def load(path: str) -> tuple[sqlite3.Connection, str | None]:
     return open_capture_in_memory(path)
 
 
-_undamaged: set[tuple[int, int, int, int]] = set()
-"""Files that were checked, as a listing of all sessions opens its database for each."""
+_undamaged: dict[str, tuple[int, int, int, int]] = {}
+"""The version of each file that was checked, as a listing of all sessions opens its database for each."""
 
 
 def _open_database(path: str) -> sqlite3.Connection:
     connection, file = open_existing(path), os.stat(path)
     version = file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns
-    if version not in _undamaged:
+    if _undamaged.get(path) != version:
         # The large tables are only looked at when a command has failed over them.
         found = find_damage(connection, {table: TABLES[table] for table in ("sessions", "streams", "tables")})
         if found is not None:
             connection.close()
             raise StorageError(f"{path}: this database is damaged: {found}")
-        _undamaged.add(version)
+        _undamaged[path] = version
     return connection
 
 

@@ -45,6 +45,7 @@ class Column(NamedTuple):
         content: For texts: `address`, `word` of Kiebitz's own vocabulary, a JSON `object` or `array`, or the
             only allowed values. For numbers: `signed`, else they are not negative.
         is_free: True if it is derived from the traffic and so may hold any text of a peer.
+        is_personal: True if it is a text that may tell who played; an anonymized session has none of these.
         is_optional: True if it may be NULL.
         refers_to: The table whose `id` it contains, which documents the schema for other programs. It is not
             enforced, as rows are written in batches, in no order among tables.
@@ -53,6 +54,7 @@ class Column(NamedTuple):
     type: type
     content: str | tuple[str, ...] = ""
     is_free: bool = False
+    is_personal: bool = False
     is_optional: bool = False
     refers_to: str | None = None
 
@@ -72,6 +74,7 @@ Tables = Mapping[str, Mapping[str, Column]]
 
 NUMBER = Column(int)
 TEXT = Column(str)
+PERSONAL = Column(str, is_personal=True)
 WORD = Column(str, "word")
 ADDRESS = Column(str, "address")
 BYTES = Column(bytes)
@@ -87,7 +90,7 @@ Word = str
 """Annotation of a text from Kiebitz's own vocabulary."""
 
 Personal = str
-"""Annotation of a text that may tell who played; an anonymized session has none of these."""
+"""Annotation of a text that may tell who played."""
 
 Losses = str | None
 """Annotation of the losses of a capture, which are in another table."""
@@ -123,9 +126,9 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     def anonymized(self) -> Self:
         """Return the row without personal texts."""
         texts = {
-            name: None if kind.endswith("None") else ANONYMIZED
-            for name, kind in self.__annotations__.items()
-            if kind.startswith("Personal")
+            name: None if column.is_optional else ANONYMIZED
+            for name, column in TABLES["sessions"].items()
+            if column.is_personal
         }
         return msgspec.structs.replace(self, **texts | {"name": f"{ANONYMIZED} {self.id}"})
 
@@ -140,8 +143,8 @@ _COLUMN_OF = {
     "int | None": NUMBER.or_null,
     "bool": NUMBER,
     "str": TEXT,
-    "Personal": TEXT,
-    "Personal | None": TEXT.or_null,
+    "Personal": PERSONAL,
+    "Personal | None": PERSONAL.or_null,
     "Word": WORD,
 }
 """Annotation of a field in a record -> the column; other fields are in no column."""

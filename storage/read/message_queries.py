@@ -49,13 +49,14 @@ class CountedStream(Stream, eq=False):
 
 
 class StoredDiagnostic(Diagnostic, eq=False, gc=False):
-    """A stored diagnostic, with name, position and event of its message, if any."""
+    """A stored diagnostic, with name, position, event and game of its message, if any."""
 
     id: int = 0
     message: str | None = None
     message_offset: int | None = None
     message_length: int | None = None
     event_id: int | None = None
+    game_id: int | None = None
 
 
 class MessageDiagnostic(msgspec.Struct, frozen=True):
@@ -80,7 +81,8 @@ _MESSAGE = (
 )
 _DIAGNOSTIC = (
     "d.stream_id, d.direction, d.ts_ns, d.severity, d.grp, d.code, d.text, d.offset, d.length, d.expected,"
-    " d.clause, d.blame, d.message_id, d.id, about.name, about.offset, about.length, about.event_id"
+    " d.clause, d.blame, d.message_id, d.id, about.name, about.offset, about.length, about.event_id,"
+    " about.game_id"
     " FROM diagnostics AS d LEFT JOIN messages AS about ON about.id = d.message_id"
 )
 

@@ -157,11 +157,6 @@ class Timeline:
         ).fetchone()
         return _game(row) if row is not None else None
 
-    def game_of_message(self, message_id: int | None) -> int | None:
-        """Return the row id of a message's game, if it has one."""
-        query = "SELECT game_id FROM messages WHERE id = ?"
-        return next((game for (game,) in self.connection.execute(query, (message_id,))), None)
-
     def actors(self) -> set[str]:
         """Return the names of all players that act in the session."""
         rows = self.connection.execute(

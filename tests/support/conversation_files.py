@@ -97,12 +97,8 @@ def played(block: Block, talk: Conversation) -> str:
     lines += [f"    {name} {as_json(value)}" for name, value in state_of(all_found).items()]
     # Copies of a message can follow.
     copies = Counter(message.event_id for message in all_found.messages)
-    return "\n".join(
-        marked((line if isinstance(line, str) else _event(talk, line, copies[line.id])).encode(), ())
-        if not isinstance(line, str) or line.startswith("    ")
-        else line
-        for line in lines
-    )
+    texts = [line if isinstance(line, str) else _event(talk, line, copies[line.id]) for line in lines]
+    return "\n".join(marked(text.encode(), ()) if text.startswith("    ") else text for text in texts)
 
 
 def take(talk: Conversation, step: str, block: Block) -> None:

@@ -37,7 +37,7 @@ function cell(content) {
 }
 
 /** Compare cells: numbers as such, all else as text with the numbers in it. */
-export function compare(one, other) {
+function compare(one, other) {
   const [a, b] = [one?.value ?? one ?? "", other?.value ?? other ?? ""];
   if (typeof a === "number" && typeof b === "number") return a - b;
   return String(a).localeCompare(String(b), "en", { numeric: true });

@@ -1,10 +1,10 @@
-"""One direction of a stream in the relay: split into messages and other bytes, and queued in order."""
+"""Queues of messages and other bytes, into which the relay splits each direction of a stream."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import msgspec
 
@@ -12,6 +12,10 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.inspection.memo import FrameCache
 from kiebitz.dissectors.model import Action, Direction, Message, Stream
+
+# Most protocols are not carried in WebSocket.
+if TYPE_CHECKING:
+    from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 from kiebitz.proxy.alterer import Mark
 
 
@@ -223,9 +227,13 @@ class RelayedStream(msgspec.Struct, eq=False):
     is_reset: bool = False
     """True if a rule has reset the connection."""
 
+    @property
+    def _encapsulation(self) -> WebSocketEncapsulation | None:
+        return None if self.server.dissector is None else self.server.dissector.encapsulation
+
     def to_send(self, copy: Copy) -> bytes:
         """Return the bytes to send for a copy: those received if it is unaltered and can still be read."""
-        carried = None if self.server.dissector is None else self.server.dissector.encapsulation
+        carried = self._encapsulation
         if copy.is_wire or carried is None:
             return copy.data
         queue = self.queues[copy.direction]
@@ -239,6 +247,6 @@ class RelayedStream(msgspec.Struct, eq=False):
 
     def not_sent(self, copy: Copy) -> None:
         """Note that a copy is dropped."""
-        carried = None if self.server.dissector is None else self.server.dissector.encapsulation
+        carried = self._encapsulation
         if carried is not None and copy.received is not None:
             self.queues[copy.direction].is_rewritten |= carried.needs_history(copy.received[1])

@@ -1,9 +1,8 @@
 """The program under test as started by Kiebitz, and a clock for its deadlines.
 
-A clock for the deadlines of another program, which excludes the time it waited for a processor.
-
-On a busy machine a program answers late without being at fault. Linux reports for each thread how long it was
-ready to run and did not; elsewhere this is an ordinary monotonic clock.
+The clock excludes the time that the program waited for a processor. On a busy machine a program answers late
+without being at fault. Linux reports for each thread how long it was ready to run and did not; elsewhere this
+is an ordinary monotonic clock.
 """
 
 from __future__ import annotations

@@ -817,7 +817,7 @@ SORTED = {
     "messages": ("messages", "message", "name", 'name != "WARTEN"'),
     "diagnostics": ("diagnostics", "code", "code", 'diag.code != "truncated"'),
 }
-"""Of each list a column, as the page and as the API call it, and a filter."""
+"""List -> a column, as the page and as the API call it, and a filter."""
 
 
 @pytest.mark.parametrize("pane", SORTED)

@@ -46,7 +46,7 @@ VIEWS = {
     "home": ("#home=1",),
     "home on a projector": ("p",),
 }
-"""How each view is reached from the one before: keys, elements to click, and addresses."""
+"""View -> the way to it from the one before: keys, elements to click, and addresses."""
 
 
 def follow(sight: Sight, step: str) -> None:
