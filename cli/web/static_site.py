@@ -88,7 +88,7 @@ LEFT_OUT = (
 )
 """Folders of Kiebitz that nothing in the browser imports."""
 
-_ENDINGS = (".py", ".toml", ".lark", ".lua", ".sql", ".css", ".js", ".html")
+_ENDINGS = (".py", ".toml", ".lark", ".lua", ".sql", ".css", ".js", ".html", ".svg")
 """Endings of the files of Kiebitz and its libraries that are read at run time."""
 
 _POLICY = (

@@ -6,7 +6,6 @@ is at the top. The corners show the last trick, the bids, and the people who are
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -24,15 +23,14 @@ from kiebitz.cli.render.svg.lettering import (
 from kiebitz.cli.render.svg.svg_canvas import (
     BOLD,
     LETTER_WIDTH,
-    Fragment,
+    Element,
     Sheet,
+    cached_fragment,
     draw_arrow,
     draw_name,
     felt,
-    fragment,
-    group,
     lines,
-    shape,
+    rect,
     text,
 )
 from kiebitz.dissectors.escaping import printable
@@ -223,7 +221,7 @@ def _put_contract(sheet: Sheet, layout: Layout, view: View) -> None:
     at, room = layout.contract, layout.contract.width
     x = at.x
     if contract is not None and contract.suit is not None:
-        sheet.put(sign(contract.suit.sign, 44), x + 22, at.y - 13)
+        sheet.put(sign(contract.suit.sign, (0, 0), 0.44), x + 22, at.y - 13)
         x, room = x + 54, room - 54
     put_fitted(sheet, words, (x, at.y), room, (40, 36, 32, 29, BESIDE), bold=True)
     said = [contract.level, *map(plain, contract.additions)] if contract is not None else []
@@ -321,21 +319,19 @@ def _put_cards(sheet: Sheet, at: Corner, fact: Fact, remarks: list[str]) -> None
             y = put_lines(sheet, row, (at.x, y), at.width, size=24, ink="k-faint", most=1)
 
 
-@lru_cache(maxsize=256)
-def plate(name: str, to_move: bool, width: float) -> Fragment:
+@cached_fragment(256)
+def plate(drawn: Element, name: str, to_move: bool, width: float) -> None:
     """Return a name plate, its upper left corner at the origin.
 
     An arrow and a thick edge mark the player to move.
     """
-    drawn = group()
     edge, thick = ("k-s-turn", 6) if to_move else ("k-s-line", 2)
-    shape(drawn, "rect", width=width, height=_PLATE, rx=12, class_=f"k-card {edge}", stroke_width=thick)
+    rect(drawn, 0, 0, width, _PLATE, 12, class_=f"k-card {edge}", stroke_width=thick)
     left = 14
     if to_move:
         draw_arrow(drawn, 14, 24)
         left = 42
     draw_name(drawn, left, 35, name, 34, width - left - 14)
-    return fragment(drawn)
 
 
 def _put_lying(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None:

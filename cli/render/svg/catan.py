@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from kiebitz.cli.render.svg.catan_board import Ground, draw_key, marks, put_board
-from kiebitz.cli.render.svg.catan_signs import OUTLINE, RESOURCES, SEA, draw_sign
+from kiebitz.cli.render.svg.catan_signs import OUTLINE, RESOURCES, SEA, draw_field_sign
 from kiebitz.cli.render.svg.lettering import plain
 from kiebitz.cli.render.svg.svg_canvas import (
     SMALL,
     Box,
     Element,
-    Fragment,
     Sheet,
+    cached_fragment,
     die,
     draw_arrow,
     draw_name,
-    fragment,
-    group,
     label,
     lines,
     polygon,
+    rect,
     shape,
     text,
 )
@@ -117,18 +115,18 @@ def _put_plate(sheet: Sheet, player: CatanSeat, state: str, card: Card) -> None:
     sheet.put(_plate(player.name[:60], letter, colour, state, card.width, card.height), card.x, card.y)
 
 
-@lru_cache(maxsize=256)
-def _plate(name: str, letter: str, colour: str, state: str, width: float, height: float) -> Fragment:
+@cached_fragment(256)
+def _plate(
+    drawn: Element, name: str, letter: str, colour: str, state: str, width: float, height: float
+) -> None:
     """Return the card itself with name, letter and colour, marked if it is the player's turn."""
-    drawn = group()
     edge = "k-card k-s-turn" if state else "k-card k-s-line"
     thick = 6.0 if state else 2.0
-    shape(drawn, "rect", x=3, y=3, width=width - 6, height=height - 6, rx=12, class_=edge, stroke_width=thick)
+    rect(drawn, 3, 3, width - 6, height - 6, 12, class_=edge, stroke_width=thick)
     box = Card(0, 0, width, height)
     tile = 34.0 if box.is_narrow else 46.0
     high = tile if box.is_narrow else height - 24
-    edges: dict[str, str | float] = {"stroke": OUTLINE, "stroke_width": 2}
-    shape(drawn, "rect", x=13, y=12, width=tile, height=high, rx=8, fill=colour, **edges)
+    rect(drawn, 13, 12, tile, high, 8, fill=colour, stroke=OUTLINE, stroke_width=2)
     middle = (13 + tile / 2, 12 + high / 2 + 10)
     label(drawn, middle, letter, 28, fill=ink(colour), font_weight="bold", text_anchor="middle")
     x, base = (54.0, 37.0) if box.is_narrow else (72.0, 37 + box.loose / 2)
@@ -141,52 +139,44 @@ def _plate(name: str, letter: str, colour: str, state: str, width: float, height
     x += 28 if state and not box.is_narrow else 0
     room = width - x - (8 if box.is_narrow else _POINTS + 14)
     draw_name(drawn, x, base, name, 30, room)
-    return fragment(drawn)
 
 
-@lru_cache(maxsize=512)
-def goods(resource: str, count: str, width: float, narrow: bool, name: str = "") -> Fragment:
+@cached_fragment(512)
+def goods(drawn: Element, resource: str, count: str, width: float, narrow: bool, name: str = "") -> None:
     """Return a resource's sign and count, dashed if hidden.
 
     If narrow, the count is below the sign; a `name` is below both.
     """
-    drawn = group()
     size = _size(count, narrow)
     left = (width - size) / 2 if narrow else 0.0
-    edges: dict[str, str | float] = {"stroke": OUTLINE, "stroke_width": 1.5}
-    if _is_hidden(count):
-        edges["stroke_dasharray"] = "6 4"
+    dashes = {"stroke_dasharray": "6 4"} if _is_hidden(count) else {}
     tile = shape(drawn, "g", opacity=0.3) if count == "0" else drawn
-    shape(tile, "rect", x=left, width=size, height=size, rx=8, fill=RESOURCES[resource], **edges)
-    draw_sign(tile, resource, (left + size / 2, size / 2), 0.76 * size)
+    colour = RESOURCES[resource]
+    rect(tile, left, 0, size, size, 8, fill=colour, stroke=OUTLINE, stroke_width=1.5, **dashes)
+    draw_field_sign(tile, resource, (left + size / 2, size / 2), 0.76 * size)
     _draw_count(drawn, count, width, narrow)
     if name:
         label(drawn, (0, 66), name, SMALL, width + 12, class_="k-ink")
-    return fragment(drawn)
 
 
-@lru_cache(maxsize=128)
-def _total(count: str, width: float, narrow: bool) -> Fragment:
+@cached_fragment(128)
+def _total(drawn: Element, count: str, width: float, narrow: bool) -> None:
     """Return the number of cards in a hand beside two backs."""
-    drawn = group()
     size = _size(count, narrow)
     left = (width - size) / 2 if narrow else 0.0
     for shift in (0.0, 0.26):
         _draw_back(drawn, left + (0.06 + shift) * size, shift * size / 2, size)
     _draw_count(drawn, count, width, narrow)
-    return fragment(drawn)
 
 
-@lru_cache(maxsize=128)
-def _backs(many: int, words: str, width: float) -> Fragment:
+@cached_fragment(128)
+def _backs(drawn: Element, many: int, words: str, width: float) -> None:
     """Return a hand of which only the number of cards is known."""
-    drawn = group()
     size = 40.0
     for place in range(many):
         _draw_back(drawn, 15.0 * place, 1, size)
     left = 15.0 * many + 0.62 * size
     label(drawn, (left if many else 0, 30), words, SMALL, width - left, class_="k-ink")
-    return fragment(drawn)
 
 
 def _size(count: str, narrow: bool) -> float:
@@ -199,8 +189,7 @@ def _is_hidden(count: str) -> bool:
 
 
 def _draw_back(parent: Element, x: float, y: float, size: float) -> None:
-    edges: dict[str, str | float] = {"stroke": "#ffffff", "stroke_width": 2}
-    shape(parent, "rect", x=x, y=y, width=0.6 * size, height=0.86 * size, rx=4, fill=_BACK, **edges)
+    rect(parent, x, y, 0.6 * size, 0.86 * size, 4, fill=_BACK, stroke="#ffffff", stroke_width=2)
 
 
 def _draw_count(parent: Element, count: str, width: float, narrow: bool) -> None:
@@ -216,15 +205,13 @@ def _draw_count(parent: Element, count: str, width: float, narrow: bool) -> None
         label(parent, (size + 7, 30), count, letters, width - size, font_weight=weight, class_=colour)
 
 
-@lru_cache(maxsize=512)
-def _facts(words: str, room: float, most: int) -> Fragment:
+@cached_fragment(512)
+def _facts(drawn: Element, words: str, room: float, most: int) -> None:
     """Return facts about a player in at most `most` lines."""
-    drawn = group()
     said = lines(words[:400], SMALL, room)
     for number, line in enumerate(said[:most]):
         more = " …" if number == most - 1 and len(said) > most else ""
         label(drawn, (0, 23 + _FACTS * number), line + more, SMALL, room + 20, class_="k-ink")
-    return fragment(drawn)
 
 
 _LINE = 32.0
@@ -276,10 +263,9 @@ def _event_spot(told: Any) -> Spot:
     return spot((place["x"], place["y"]) for place in places)
 
 
-@lru_cache(maxsize=16)
-def _sea(words: str, below: str, width: float, height: float) -> Fragment:
-    drawn = group()
-    shape(drawn, "rect", width=width, height=height, rx=18, fill=SEA)
+@cached_fragment(16)
+def _sea(drawn: Element, words: str, below: str, width: float, height: float) -> None:
+    rect(drawn, 0, 0, width, height, 18, fill=SEA)
     y = 70.0
     for said, size in ((words, 40), (below, 26)):
         for line in lines(said, size, width - 60)[:2]:
@@ -287,7 +273,6 @@ def _sea(words: str, below: str, width: float, height: float) -> Fragment:
             y += 1.3 * size
     wide = min(width - 60, (height - 190) * 1.48)
     draw_key(drawn, (width - wide) / 2, 186, wide)
-    return fragment(drawn)
 
 
 def _put_headline(sheet: Sheet, view: CatanView, beside: Box) -> None:
@@ -295,7 +280,7 @@ def _put_headline(sheet: Sheet, view: CatanView, beside: Box) -> None:
     x, y = beside.x, beside.y + 4
     if view.dice is not None:
         for face in view.dice.faces[:2]:
-            sheet.put(_die(face), x, y)
+            sheet.put(_die((0, 0), face, _DIE), x, y)
             x += _DIE + 8
         x += 8
     room = beside.x + beside.width - x - 10
@@ -311,11 +296,7 @@ def _headline(view: CatanView) -> list[str]:
     return [counted(len(view.seats), "player")] if view.is_lobby else [*map(plain, view.story)]
 
 
-@lru_cache(maxsize=32)
-def _die(face: int | str) -> Fragment:
-    drawn = group()
-    die(drawn, (0, 0), face, _DIE)
-    return fragment(drawn)
+_die = cached_fragment(32)(die)
 
 
 def _put_foot(sheet: Sheet, view: CatanView, beside: Box) -> float:

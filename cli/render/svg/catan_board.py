@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from math import atan2, degrees
 
 from kiebitz.cli.render.svg.catan_signs import (
@@ -21,19 +20,21 @@ from kiebitz.cli.render.svg.catan_signs import (
     SHALLOWS,
     UNKNOWN,
     WHITE,
-    draw_sign,
+    draw_field_sign,
 )
 from kiebitz.cli.render.svg.svg_canvas import (
     SMALL,
     Element,
-    Fragment,
     Point,
     Sheet,
+    cached_fragment,
+    circle,
     fragment,
     group,
     label,
     line,
     polygon,
+    rect,
     shape,
 )
 from kiebitz.cli.render.text.catan_panel import HOTTEST, ink
@@ -111,7 +112,7 @@ def put_board(sheet: Sheet, island: IslandView, ground: Ground, fresh: Spot, apa
     _put_lit(sheet, island, ground)
     if len(island.pieces) <= apart:
         for piece in island.pieces:
-            sheet.put(_piece(piece, island, ground), *ground.at(piece.where))
+            sheet.put(_piece(*_look(piece, island, ground)), *ground.at(piece.where))
     else:
         _put_together(sheet, island, ground)
     if island.robber in island.board.fields and island.board.is_land(island.robber):
@@ -126,7 +127,7 @@ def _put_lit(sheet: Sheet, island: IslandView, ground: Ground) -> None:
     for place, number in island.board.numbers.items():
         if number == island.rolled and place != island.robber and island.board.is_land(place):
             x, y = ground.at((place,))
-            sheet.put(_lit_chip(number, ground.side), x, y + _CHIP_DOWN * ground.side)
+            sheet.put(_chip(number, (0, 0), ground.side, LIT), x, y + _CHIP_DOWN * ground.side)
 
 
 def _put_together(sheet: Sheet, island: IslandView, ground: Ground) -> None:
@@ -141,11 +142,7 @@ def _put_together(sheet: Sheet, island: IslandView, ground: Ground) -> None:
                 if (piece.kind == STRASSE) == kind:
                     x, y = ground.at(piece.where)
                     place = shape(drawn, "g", transform=f"translate({x:.1f} {y:.1f})")
-                    letter, colour = marks(piece.owner)
-                    if piece.kind == STRASSE:
-                        _draw_road(place, letter, colour, _slope(piece, island, ground), ground.side)
-                    else:
-                        _draw_house(place, letter, colour, piece.kind, ground.side)
+                    _draw_piece(place, *_look(piece, island, ground))
             if len(drawn):
                 sheet.put(fragment(drawn), 0, 0)
 
@@ -168,20 +165,20 @@ def _at(board: Board, where: Spot, side: float, middle: Point, corner: Point = (
 # Ground.
 
 
-@lru_cache(maxsize=16)
+@cached_fragment(16)
 def _ground(
+    drawn: Element,
     fields: tuple[tuple[Hex, str], ...],
     numbers: tuple[tuple[Hex, int], ...],
     harbours: tuple[tuple[Spot, str], ...],
     width: float,
     height: float,
-) -> Fragment:
+) -> None:
     """Return a rectangle of sea, its upper left corner at the origin, with the fields in its middle."""
     board = Board(dict(fields), dict(numbers), dict(harbours))
     island = IslandView(board, None, [], None)
     side, middle = _measures(island, width, height)
-    drawn = group()
-    shape(drawn, "rect", width=width, height=height, rx=18, fill=SEA)
+    rect(drawn, 0, 0, width, height, 18, fill=SEA)
     centres = {place: _at(board, (place,), side, middle) for place in island.land}
     outlines = "".join(f"M{_path(_hexagon(centre, side))}Z" for centre in centres.values())
     for colour, beyond in ((SHALLOWS, 0.7), (SAND, 0.26)):
@@ -200,7 +197,6 @@ def _ground(
         _draw_harbour(drawn, coast, open_sea, ends, kind.removesuffix(HAFEN).strip(), side)
     for place, centre in centres.items():
         _draw_field(drawn, board.fields[place], board.numbers.get(place), centre, side)
-    return fragment(drawn)
 
 
 def draw_key(parent: Element, x: float, y: float, width: float) -> None:
@@ -210,7 +206,7 @@ def draw_key(parent: Element, x: float, y: float, width: float) -> None:
         row, column = divmod(number, 3)
         at = (x + (column + 0.5) * width / 3, y + (1.06 + 2.12 * row) * side)
         polygon(parent, _hexagon(at, side), fill=FIELDS[field], stroke=SAND, stroke_width=0.06 * side)
-        draw_sign(parent, field, (at[0], at[1] - 0.42 * side), 0.56 * side)
+        draw_field_sign(parent, field, (at[0], at[1] - 0.42 * side), 0.56 * side)
         for words, down, weight in ((field, 0.2, "bold"), (yielded, 0.52, "normal")):
             label(
                 parent,
@@ -237,7 +233,7 @@ def _draw_field(parent: Element, field: str, number: int | None, centre: Point, 
     polygon(parent, _hexagon(centre, side), fill=colour, stroke=SAND, stroke_width=0.07 * side)
     x, y = centre
     up, size = (0.4, 0.5) if number is not None else (0.0, 0.8)
-    if not draw_sign(parent, field, (x, y - up * side), size * side) and side >= _TOO_SMALL:
+    if not draw_field_sign(parent, field, (x, y - up * side), size * side) and side >= _TOO_SMALL:
         size = max(SMALL, 0.27 * side)
         label(parent, (x, y - 0.4 * side), field, size, 1.58 * side, fill=ink(colour), text_anchor="middle")
     if number is not None and side >= _TOO_SMALL:
@@ -250,12 +246,11 @@ def _draw_chip(parent: Element, number: int, at: Point, side: float, ground: str
     colour = HOT if number in HOTTEST else BLACK
     radius = max(20.0, 0.35 * side)
     lit = ground == LIT
-    shape(
+    circle(
         parent,
-        "circle",
-        cx=x,
-        cy=y,
-        r=radius * (1.12 if lit else 1),
+        x,
+        y,
+        radius * (1.12 if lit else 1),
         fill=ground,
         stroke=OUTLINE,
         stroke_width=5 if lit else 1.5,
@@ -274,7 +269,7 @@ def _draw_chip(parent: Element, number: int, at: Point, side: float, ground: str
     pips = max(0, 6 - abs(7 - number))
     for pip in range(pips):
         left = x + (pip - (pips - 1) / 2) * 0.26 * radius
-        shape(parent, "circle", cx=left, cy=y + 0.66 * radius, r=0.09 * radius, fill=colour)
+        circle(parent, left, y + 0.66 * radius, 0.09 * radius, fill=colour)
 
 
 def _draw_harbour(
@@ -286,12 +281,12 @@ def _draw_harbour(
         line(parent, (x, y), end, stroke="#8a6238", stroke_width=0.09 * side, stroke_linecap="round")
     radius = 0.4 * side
     ground = RESOURCES.get(resource, WHITE)
-    shape(parent, "circle", cx=x, cy=y, r=radius, fill=ground, stroke=OUTLINE, stroke_width=1.5)
+    circle(parent, x, y, radius, fill=ground, stroke=OUTLINE, stroke_width=1.5)
     size = max(SMALL, 0.3 * side)
     rate = "2:1" if resource else "3:1"
     has_words = side >= 60 or (not resource and side >= _TOO_SMALL)
     if resource:
-        draw_sign(parent, resource, (x, y + (0.36 * radius if has_words else 0)), radius * 0.85)
+        draw_field_sign(parent, resource, (x, y + (0.36 * radius if has_words else 0)), radius * 0.85)
     if has_words:
         base = y + (-0.18 * radius if resource else 0.36 * size)
         label(parent, (x, base), rate, size, fill=BLACK, font_weight="bold", text_anchor="middle")
@@ -300,36 +295,27 @@ def _draw_harbour(
 # Changing parts.
 
 
-@lru_cache(maxsize=64)
-def _lit_chip(number: int, side: float) -> Fragment:
-    drawn = group()
-    _draw_chip(drawn, number, (0, 0), side, LIT)
-    return fragment(drawn)
+_chip = cached_fragment(64)(_draw_chip)
 
 
-@lru_cache(maxsize=16)
-def _mark(side: float) -> Fragment:
+@cached_fragment(16)
+def _mark(drawn: Element, side: float) -> None:
     """Return the mark of the last change."""
-    drawn = group()
-    shape(drawn, "circle", r=0.42 * side, fill=LIT, stroke=OUTLINE, stroke_width=2)
-    return fragment(drawn)
+    circle(drawn, 0, 0, 0.42 * side, fill=LIT, stroke=OUTLINE, stroke_width=2)
 
 
-@lru_cache(maxsize=16)
-def _robber(side: float) -> Fragment:
-    drawn = group()
+@cached_fragment(16)
+def _robber(drawn: Element, side: float) -> None:
     edge: dict[str, str | float] = {"fill": OUTLINE, "stroke": WHITE, "stroke_width": 0.035 * side}
     body = [(-0.22, 0.34), (-0.1, -0.1), (0.1, -0.1), (0.22, 0.34)]
     polygon(drawn, [(side * x, side * y) for x, y in body], stroke_linejoin="round", **edge)
-    shape(drawn, "circle", cy=-0.2 * side, r=0.16 * side, **edge)
-    return fragment(drawn)
+    circle(drawn, 0, -0.2 * side, 0.16 * side, **edge)
 
 
-def _piece(piece: Piece, island: IslandView, ground: Ground) -> Fragment:
-    letter, colour = marks(piece.owner)
-    if piece.kind == STRASSE:
-        return _road(letter, colour, _slope(piece, island, ground), ground.side)
-    return _house(letter, colour, piece.kind, ground.side)
+def _look(piece: Piece, island: IslandView, ground: Ground) -> tuple[str, str, str, int, float]:
+    """Return what a piece is drawn from: letter, colour, kind, slope of a road, and side of a field."""
+    slope = _slope(piece, island, ground) if piece.kind == STRASSE else 0
+    return *marks(piece.owner), piece.kind, slope, ground.side
 
 
 def _slope(road: Piece, island: IslandView, ground: Ground) -> int:
@@ -338,32 +324,27 @@ def _slope(road: Piece, island: IslandView, ground: Ground) -> int:
     return round(degrees(atan2(y2 - y1, x2 - x1))) % 180
 
 
-@lru_cache(maxsize=256)
-def _road(letter: str, colour: str, slope: int, side: float) -> Fragment:
-    drawn = group()
-    _draw_road(drawn, letter, colour, slope, side)
-    return fragment(drawn)
+def _draw_piece(parent: Element, letter: str, colour: str, kind: str, slope: int, side: float) -> None:
+    if kind == STRASSE:
+        _draw_road(parent, letter, colour, slope, side)
+    else:
+        _draw_house(parent, letter, colour, kind, side)
 
 
-@lru_cache(maxsize=128)
-def _house(letter: str, colour: str, kind: str, side: float) -> Fragment:
-    drawn = group()
-    _draw_house(drawn, letter, colour, kind, side)
-    return fragment(drawn)
+_piece = cached_fragment(384)(_draw_piece)
 
 
 def _draw_road(parent: Element, letter: str, colour: str, slope: int, side: float) -> None:
     """Draw a road in the middle of its edge, with room for houses at the ends."""
     has_letter = side >= _TOO_SMALL
     long, wide = 0.66 * side, max(21.0, 0.25 * side) if has_letter else 0.25 * side
-    shape(
+    rect(
         parent,
-        "rect",
-        x=-long / 2,
-        y=-wide / 2,
-        width=long,
-        height=wide,
-        rx=0.3 * wide,
+        -long / 2,
+        -wide / 2,
+        long,
+        wide,
+        0.3 * wide,
         transform=f"rotate({slope})",
         fill=colour,
         stroke=OUTLINE,

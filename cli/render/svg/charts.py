@@ -23,6 +23,7 @@ from kiebitz.cli.render.svg.svg_canvas import (
     label,
     line,
     lines,
+    rect,
     shape,
 )
 from kiebitz.cli.render.svg.theme import document
@@ -191,7 +192,7 @@ def _columns(
     for place, count in enumerate(counts):
         left = _PAD + place * step + (step - thick) / 2
         high = count / most * height
-        shape(card.drawn, "rect", x=left, y=base - high, width=thick, height=high, class_="k-turn")
+        rect(card.drawn, left, base - high, thick, high, class_="k-turn")
         middle = left + thick / 2
         if place in marks:
             y = base - marks[place] / most * height
@@ -242,7 +243,7 @@ def _more(card: _Card, count: int, most: int, what: str) -> None:
 def _bar(card: _Card, x: float, base: float, width: float) -> None:
     if width > 0:
         # The smallest value above 0 is visible, too.
-        shape(card.drawn, "rect", x=x, y=base - 21, width=max(3.0, width), height=_BAR, rx=3, class_="k-turn")
+        rect(card.drawn, x, base - 21, max(3.0, width), _BAR, 3, class_="k-turn")
 
 
 def _grid(card: _Card, grid: Grid) -> None:
@@ -272,17 +273,7 @@ def _shares(card: _Card, result: Shares) -> None:
         words = f"{share.part:,} of {share.all:,} {result.part}"
         told = len(words) * LETTER_WIDTH * _WORDS + 16
         width = card.width - _PAD - x - told
-        shape(
-            card.drawn,
-            "rect",
-            x=x,
-            y=base - 21,
-            width=width,
-            height=_BAR,
-            rx=3,
-            class_="k-paper k-s-line",
-            stroke_width=2,
-        )
+        rect(card.drawn, x, base - 21, width, _BAR, 3, class_="k-paper k-s-line", stroke_width=2)
         _bar(card, x, base, width * share.part / share.all)
         label(card.drawn, (x + width + 14, base), words, _WORDS, told, class_="k-ink")
     _more(card, len(shares), _MOST_ROWS, "line")

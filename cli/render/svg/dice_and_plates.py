@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from kiebitz.cli.render.svg.svg_canvas import (
     BOLD,
     SMALL,
     Element,
-    Fragment,
     Point,
+    cached_fragment,
+    circle,
     die,
     draw_arrow,
     draw_name,
-    fragment,
-    group,
+    draw_sign,
     label,
     line,
     polygon,
+    rect,
     shape,
 )
 from kiebitz.dissectors.game.view import Call, Dice, Grid
 
-_LEATHER, _RIM, _INSIDE = "#9a5b2b", "#6e3d18", "#3f2410"
 _SECRET = "#f3d9ae"
 _DIE = 110.0
 
@@ -41,46 +39,34 @@ _MARKS = {"lost": "l16,16m0,-16l-16,16", "joined": "m0,9l6,7l11,-16"}
 """A cross, and a tick."""
 
 
-@lru_cache(maxsize=256)
-def dice_and_cup(dice: Dice, scale: float) -> Fragment:
+@cached_fragment(256)
+def dice_and_cup(drawn: Element, dice: Dice, scale: float) -> None:
     """Return the cup and the dice in their current state, the middle of the upper edge at the origin."""
-    drawn = group()
     place = shape(drawn, "g", transform=f"scale({scale:.3g})")
     faces = dice.faces[:3]
     if dice.roll == "open" and faces:
-        _draw_cup(shape(place, "g", transform="translate(-112 34) rotate(-24 0 110)"))
+        draw_sign(shape(place, "g", transform="translate(-112 34) rotate(-24 0 110)"), "cup", (0, 0))
         for number, face in enumerate(faces):
             die(place, (-44 + number * (_DIE + 16), 110 - 46 * number), face, _DIE)
     elif dice.roll == "secret" and faces:
         # Only the player who rolled sees the dice under the cup.
-        _draw_cup(place, 0.55)
+        draw_sign(place, "cup", (0, 0), opacity=0.55)
         for number, face in enumerate(faces):
             die(place, (-82 + number * 84, 96), face, 80, _SECRET)
     else:
-        _draw_cup(place)
+        draw_sign(place, "cup", (0, 0))
         if dice.roll != "none":
             label(place, (0, 170), "?", 120, fill="#fff4dc", font_weight="bold", text_anchor="middle")
-    return fragment(drawn)
 
 
-def _draw_cup(parent: Element, opacity: float = 1) -> None:
-    """Draw the cup upside down, 220 high, the middle of its upper edge at the origin."""
-    cup = shape(parent, "g", opacity=opacity)
-    edges: dict[str, str | float] = {"stroke": _INSIDE, "stroke_width": 3}
-    shape(cup, "path", d="M-66,14Q-66,2-54,2H54Q66,2 66,14L92,190H-92Z", fill=_LEATHER, **edges)
-    shape(cup, "path", d="M-70,40H70L73,58H-73Z", fill=_RIM)
-    shape(cup, "rect", x=-100, y=186, width=200, height=30, rx=12, fill=_RIM, **edges)
-
-
-@lru_cache(maxsize=1024)
-def announcement(call: Call, is_last: bool, scale: float) -> Fragment:
+@cached_fragment(1024)
+def announcement(drawn: Element, call: Call, is_last: bool, scale: float) -> None:
     """Return a bubble with an announcement, its upper left corner at the origin."""
     width, height = ANNOUNCED_SIZE
-    drawn = group()
     place = shape(drawn, "g", transform=f"scale({scale:.3g})")
     colour = "line" if not is_last else "alarm" if call.tone == "bad" else "turn"
-    style: dict[str, str | float] = {"class_": f"k-card k-s-{colour}", "stroke_width": 5 if is_last else 2}
-    shape(place, "rect", x=3, y=3, width=width - 6, height=height - 24, rx=16, **style)
+    thick = 5 if is_last else 2
+    rect(place, 3, 3, width - 6, height - 24, 16, class_=f"k-card k-s-{colour}", stroke_width=thick)
     if is_last:
         polygon(place, [(40, height - 22), (74, height - 22), (46, height - 2)], class_=f"k-{colour}")
     for number, face in enumerate(call.dice[:2]):
@@ -89,18 +75,16 @@ def announcement(call: Call, is_last: bool, scale: float) -> Fragment:
     left = 132 if call.dice else 14
     size = max(SMALL, min(34.0, (width - left - 10) / (0.8 * max(1, len(call.words)))))
     label(place, (left, 72), call.words, size, width - left - 2, class_="k-ink", font_weight="bold")
-    return fragment(drawn)
 
 
-@lru_cache(maxsize=1024)
-def plate(name: str, state: str, width: float, height: float) -> Fragment:
+@cached_fragment(1024)
+def plate(drawn: Element, name: str, state: str, width: float, height: float) -> None:
     """Return a player's plate, with one line if it is low; `state` is that of a `Seat`."""
-    drawn = group()
     low = height < ONE_LINE
     colour = {"turn": "turn", "won": "turn", "lost": "alarm"}.get(state, "line")
     thick = 2.0 if colour == "line" else 4.0 if low else 6.0
-    style: dict[str, str | float] = {"class_": f"k-card k-s-{colour}", "stroke_width": thick}
-    shape(drawn, "rect", x=3, y=2, width=width - 6, height=height - 4, rx=6 if low else 12, **style)
+    corner, style = 6 if low else 12, f"k-card k-s-{colour}"
+    rect(drawn, 3, 2, width - 6, height - 4, corner, class_=style, stroke_width=thick)
     x, middle = (6.0, height / 2) if low else (16.0, height / 2 - 23)
     if state == "turn":
         draw_arrow(drawn, x, middle)
@@ -118,7 +102,6 @@ def plate(name: str, state: str, width: float, height: float) -> Fragment:
         label(drawn, (x, middle + 9), name or '""', size, room, class_="k-ink")
     else:
         draw_name(drawn, x, middle + 11, name, 32, room)
-    return fragment(drawn)
 
 
 SQUARE = 100.0
@@ -141,10 +124,9 @@ def grid_size(grid: Grid) -> tuple[float, float]:
     return SQUARE * columns, SQUARE * rows
 
 
-@lru_cache(maxsize=64)
-def board(grid: Grid, scale: float) -> Fragment:
+@cached_fragment(64)
+def board(drawn: Element, grid: Grid, scale: float) -> None:
     """Return a board, the middle of its upper edge at the origin."""
-    drawn = group()
     square = SQUARE * scale
     width, height = (length * scale for length in grid_size(grid))
     left = -width / 2
@@ -164,15 +146,13 @@ def board(grid: Grid, scale: float) -> Fragment:
             at = _middle(grid, x, y, left, square)
             if (y, x) == grid.fresh:
                 side = square - 10
-                edge_style: dict[str, str | float] = {"fill": "none", "class_": "k-s-turn", "stroke_width": 5}
-                corner = {"x": at[0] - side / 2, "y": at[1] - side / 2, "width": side, "height": side}
-                shape(drawn, "rect", rx=6, **corner, **edge_style)
+                x_y = at[0] - side / 2, at[1] - side / 2
+                rect(drawn, *x_y, side, side, 6, fill="none", class_="k-s-turn", stroke_width=5)
             if token is not None and token.owner:
                 _draw_token(drawn, token.words, at, square, colours[token.owner])
             elif token is not None:
                 # A part of the board.
                 _write(drawn, token.words, at, square, class_="k-faint")
-    return fragment(drawn)
 
 
 def _middle(grid: Grid, x: int, y: int, left: float, square: float) -> Point:
@@ -183,13 +163,11 @@ def _middle(grid: Grid, x: int, y: int, left: float, square: float) -> Point:
 
 def _draw_squares(parent: Element, grid: Grid, left: float, size: tuple[float, float], square: float) -> None:
     width, height = size
-    edges: dict[str, str | float] = {"class_": "k-card k-s-ink", "stroke_width": 4}
-    shape(parent, "rect", x=left, y=0, width=width, height=height, rx=6, **edges)
-    inner: dict[str, str | float] = {"class_": "k-s-line", "stroke_width": 3}
-    for down in range(1, len(grid.rows)):
-        line(parent, (left, down * square), (left + width, down * square), **inner)
-    for across in range(1, round(width / square)):
-        line(parent, (left + across * square, 0), (left + across * square, height), **inner)
+    rect(parent, left, 0, width, height, 6, class_="k-card k-s-ink", stroke_width=4)
+    rows = [((left, y * square), (left + width, y * square)) for y in range(1, len(grid.rows))]
+    columns = [left + x * square for x in range(1, round(width / square))]
+    for ends in (*rows, *(((x, 0.0), (x, height)) for x in columns)):
+        line(parent, *ends, class_="k-s-line", stroke_width=3)
 
 
 def _draw_hexagons(parent: Element, grid: Grid, left: float, square: float) -> None:
@@ -205,7 +183,7 @@ def _draw_hexagons(parent: Element, grid: Grid, left: float, square: float) -> N
 
 def _draw_token(parent: Element, words: str, at: Point, square: float, colour: str) -> None:
     x, y = at
-    shape(parent, "circle", cx=x, cy=y, r=0.44 * square, fill="#fffdf5", stroke=colour, stroke_width=3)
+    circle(parent, x, y, 0.44 * square, fill="#fffdf5", stroke=colour, stroke_width=3)
     _write(parent, words, at, square, font_weight="bold", fill=colour)
 
 

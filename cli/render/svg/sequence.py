@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from kiebitz.cli.render.svg.svg_canvas import LETTER_WIDTH, Element, label, line, polygon, shape
+from kiebitz.cli.render.svg.svg_canvas import LETTER_WIDTH, Element, label, line, polygon, rect
 from kiebitz.cli.render.svg.theme import svg
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.sequence.model import Arrow, Lifeline, Note, Step
@@ -38,7 +38,7 @@ class _Drawing:
         top = _TITLE + _BOX
         height = top + sum(map(_height, self._steps)) + 20 + _BOX + _EDGE
         root = svg(self._width, height)
-        shape(root, "rect", width=self._width, height=height, class_="k-paper")
+        rect(root, 0, 0, self._width, height, class_="k-paper")
         label(root, (_EDGE, 42), title, 28, self._width - 2 * _EDGE, font_weight="bold", class_="k-ink")
         bottom = height - _EDGE - _BOX
         for place, column in enumerate(self._columns):
@@ -54,14 +54,13 @@ class _Drawing:
 
     def _box(self, root: Element, lifeline: Lifeline, column: float, y: float) -> None:
         width = _GAP - 24
-        shape(
+        rect(
             root,
-            "rect",
-            x=column - width / 2,
-            y=y,
-            width=width,
-            height=_BOX,
-            rx=6 if lifeline.is_server else _BOX / 2,
+            column - width / 2,
+            y,
+            width,
+            _BOX,
+            6 if lifeline.is_server else _BOX / 2,
             class_="k-card k-s-ink",
             stroke_width=2,
         )
@@ -98,14 +97,13 @@ class _Drawing:
         middle = (left + right) / 2
         width = min(max(right - left + 60, needed), self._width - 2 * _EDGE - _TIME)
         low = max(_EDGE + _TIME, min(middle - width / 2, self._width - _EDGE - width))
-        shape(
+        rect(
             root,
-            "rect",
-            x=low,
-            y=y,
-            width=width,
-            height=_REMARK - 6,
-            rx=4,
+            low,
+            y,
+            width,
+            _REMARK - 6,
+            4,
             class_=f"k-card k-s-{'alarm' if alarm else 'line'}",
             stroke_width=1.5,
         )

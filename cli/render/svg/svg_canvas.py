@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
-from functools import lru_cache
-from typing import Literal, get_args
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache, wraps
+from importlib.resources import files
+from typing import Concatenate, Literal, ParamSpec, cast, get_args
 from xml.etree import ElementTree
 
 import msgspec
@@ -25,8 +26,10 @@ from kiebitz.cli.render.text.canvas import UNICODE, shorten
 from kiebitz.cli.terminal.console import wrapped
 
 Element = ElementTree.Element
+P = ParamSpec("P")
 Point = tuple[float, float]
 
+NAMESPACE = "http://www.w3.org/2000/svg"
 FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 LETTER_WIDTH = 0.58
 """Approximate width of a letter, relative to its height; the real one depends on the viewer's font."""
@@ -47,6 +50,18 @@ def shape(parent: Element, tag: str, **attributes: str | float) -> Element:
     return ElementTree.SubElement(parent, tag, written)
 
 
+def rect(
+    parent: Element, x: float, y: float, width: float, height: float, rx: float = 0, **attributes: str | float
+) -> Element:
+    """Add a rectangle whose corners have the radius `rx`."""
+    return shape(parent, "rect", x=x, y=y, width=width, height=height, rx=rx, **attributes)
+
+
+def circle(parent: Element, x: float, y: float, radius: float, **attributes: str | float) -> Element:
+    """Add a circle around a point."""
+    return shape(parent, "circle", cx=x, cy=y, r=radius, **attributes)
+
+
 def polygon(parent: Element, points: Iterable[Point], **attributes: str | float) -> Element:
     """Add a closed shape with these corners."""
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
@@ -56,6 +71,25 @@ def polygon(parent: Element, points: Iterable[Point], **attributes: str | float)
 def line(parent: Element, start: Point, end: Point, **attributes: str | float) -> Element:
     """Add a straight line."""
     return shape(parent, "line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], **attributes)
+
+
+def draw_sign(parent: Element, name: str, at: Point, scale: float = 1, **attributes: str | float) -> bool:
+    """Draw a sign of `signs.svg` around a point; return False if there is none of this name."""
+    parts = _signs().get(name)
+    if parts is not None:
+        place = f"translate({at[0]:g} {at[1]:g}) scale({scale:g})"
+        shape(parent, "g", transform=place, **attributes).extend(parts)
+    return parts is not None
+
+
+@cache
+def _signs() -> dict[str, list[Element]]:
+    text = files("kiebitz.cli.render.svg").joinpath("signs.svg").read_text("utf-8")
+    root = ElementTree.fromstring(text.replace(f' xmlns="{NAMESPACE}"', ""))
+    for element in root.iter():
+        # Their indentation.
+        element.text = element.tail = None
+    return {sign.attrib["id"]: [*sign] for sign in root}
 
 
 def label(
@@ -90,18 +124,7 @@ _PIPS = {
 def die(parent: Element, at: Point, face: int | str, size: float, ground: str = "#ffffff") -> None:
     """Add a die, its upper left corner at `at`; an impossible face is written as text."""
     x, y = at
-    shape(
-        parent,
-        "rect",
-        x=x,
-        y=y,
-        width=size,
-        height=size,
-        rx=size / 6,
-        fill=ground,
-        stroke="#333333",
-        stroke_width=2,
-    )
+    rect(parent, x, y, size, size, size / 6, fill=ground, stroke="#333333", stroke_width=2)
     pips = _PIPS.get(face, []) if isinstance(face, int) else []
     if not pips:
         label(
@@ -114,13 +137,7 @@ def die(parent: Element, at: Point, face: int | str, size: float, ground: str = 
             fill="#000000",
         )
     for across, down in pips:
-        shape(
-            parent,
-            "circle",
-            cx=x + size * (0.5 + 0.26 * across),
-            cy=y + size * (0.5 + 0.26 * down),
-            r=size / 11,
-        )
+        circle(parent, x + size * (0.5 + 0.26 * across), y + size * (0.5 + 0.26 * down), size / 11)
 
 
 Shape = Literal["wide", "tall"]
@@ -203,6 +220,26 @@ def fragment(drawn: Element) -> Fragment:
     return Fragment(hashlib.blake2b(markup.encode(), digest_size=8).hexdigest(), markup)
 
 
+def cached_fragment(
+    size: int,
+) -> Callable[[Callable[Concatenate[Element, P], object]], Callable[P, Fragment]]:
+    """Return a decorator for a function that draws into a group, which then returns the group as a fragment.
+
+    The latest `size` fragments are kept.
+    """
+
+    def decorate(draw: Callable[Concatenate[Element, P], object]) -> Callable[P, Fragment]:
+        @lru_cache(size)
+        def drawn(*args: P.args, **kwargs: P.kwargs) -> Fragment:
+            element = group()
+            draw(element, *args, **kwargs)
+            return fragment(element)
+
+        return cast(Callable[P, Fragment], wraps(draw)(drawn))
+
+    return decorate
+
+
 SMALL = 24.0
 """Smallest letters that can be read from the seats of a room."""
 
@@ -219,15 +256,19 @@ class Box(msgspec.Struct, frozen=True):
     height: float
 
 
-@lru_cache(maxsize=2048)
+@cached_fragment(2048)
 def text(
-    words: str, size: float, room: float, colour: str, bold: bool = False, anchor: str = "start"
-) -> Fragment:
+    drawn: Element,
+    words: str,
+    size: float,
+    room: float,
+    colour: str,
+    bold: bool = False,
+    anchor: str = "start",
+) -> None:
     """Return a line of text anchored at its position; the colour is a class of the theme."""
-    drawn = group()
     weight = "bold" if bold else "normal"
     label(drawn, (0, 0), words, size, room, font_weight=weight, text_anchor=anchor, class_=colour)
-    return fragment(drawn)
 
 
 def draw_name(parent: Element, x: float, base: float, name: str, largest: float, room: float) -> None:
@@ -242,19 +283,16 @@ def draw_arrow(parent: Element, x: float, middle: float) -> None:
     polygon(parent, [(x, middle - 11), (x + 18, middle), (x, middle + 11)], class_="k-turn")
 
 
-@lru_cache(maxsize=64)
-def felt(width: float, height: float, radius: float, inset: float = 0.0) -> Fragment:
+@cached_fragment(64)
+def felt(drawn: Element, width: float, height: float, radius: float, inset: float = 0.0) -> None:
     """Return the table's felt, inset in a rectangle."""
-    drawn = group()
-    shape(
+    rect(
         drawn,
-        "rect",
-        x=inset,
-        y=inset,
-        width=width - 2 * inset,
-        height=height - 2 * inset,
-        rx=radius,
+        inset,
+        inset,
+        width - 2 * inset,
+        height - 2 * inset,
+        radius,
         class_="k-felt k-s-line",
         stroke_width=3,
     )
-    return fragment(drawn)

@@ -5,13 +5,20 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from kiebitz.cli.render.svg.card_table import plate, put_card_table
 from kiebitz.cli.render.svg.lettering import BESIDE, fact_words, group_words, many, plain, put_fitted
 from kiebitz.cli.render.svg.plate_table import MOST_LISTED, put_plate_table
 from kiebitz.cli.render.svg.rack_table import put_rack_table
-from kiebitz.cli.render.svg.svg_canvas import Fragment, Sheet, felt, fragment, group, lines, shape, text
+from kiebitz.cli.render.svg.svg_canvas import (
+    Element,
+    Sheet,
+    cached_fragment,
+    felt,
+    lines,
+    shape,
+    text,
+)
 from kiebitz.cli.render.text import draw
 from kiebitz.cli.render.text.canvas import UNICODE, shorten
 from kiebitz.cli.terminal.screen import Console
@@ -188,15 +195,13 @@ def draw_plain(protocol: str, scene: Scene, sheet: Sheet) -> None:
             sheet.put(_row(row.rstrip()), 0, (number + 0.75) * _HIGH)
 
 
-@lru_cache(maxsize=256)
-def _row(row: str) -> Fragment:
+@cached_fragment(256)
+def _row(drawn: Element, row: str) -> None:
     """Return a row of the terminal, each word at its own position.
 
     Viewers differ in how they treat blanks and in the width of fonts.
     """
-    drawn = group()
     for word in _WORD.finditer(row):
         left = cell_len(row[: word.start()]) * _WIDE
         element = shape(drawn, "text", x=left, font_size=_SIZE, font_family=_FONT, class_="k-ink")
         element.text = word[0]
-    return fragment(drawn)

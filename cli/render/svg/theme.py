@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from kiebitz.cli.render.svg.svg_canvas import FONT, Drawing, Element, label, shape
+from kiebitz.cli.render.svg.svg_canvas import FONT, NAMESPACE, Drawing, Element, label, rect, shape
 
 COLOURS: dict[str, tuple[str, str]] = {
     "ink": ("#1c1c1c", "#f2efe6"),
@@ -66,8 +66,6 @@ _EDGE = 30
 _BAND = 64
 """Height of the title above, and of the caption below."""
 
-_SVG = "http://www.w3.org/2000/svg"
-
 
 def document(drawing: Drawing, title: str = "", caption: str = "") -> bytes:
     """Return a drawing as UTF-8, between a title and a caption if there are any; both are not escaped yet.
@@ -77,7 +75,7 @@ def document(drawing: Drawing, title: str = "", caption: str = "") -> bytes:
     band = _BAND if title or caption else 0
     width, height = drawing.width, drawing.height + 2 * band
     root = svg(width, height)
-    shape(root, "rect", width=width, height=height, class_="k-paper")
+    rect(root, 0, 0, width, height, class_="k-paper")
     room = width - 2 * _EDGE
     if band:
         label(root, (_EDGE, 44), title, 30, room, font_weight="bold", class_="k-ink")
@@ -94,7 +92,7 @@ def svg(width: float, height: float) -> Element:
     root = ElementTree.Element(
         "svg",
         {
-            "xmlns": _SVG,
+            "xmlns": NAMESPACE,
             "viewBox": f"0 0 {width:g} {height:g}",
             "width": f"{width:g}",
             "height": f"{height:g}",

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from kiebitz.cli.render.svg.svg_canvas import Element, Fragment, fragment, group, label, line, polygon, shape
+from kiebitz.cli.render.svg.svg_canvas import (
+    Element,
+    cached_fragment,
+    circle,
+    label,
+    line,
+    polygon,
+    rect,
+    shape,
+)
 from kiebitz.dissectors.game.view import Tile
 
 WIDE, HIGH = 50.0, 70.0
@@ -28,121 +35,59 @@ def place(number: int) -> tuple[float, float]:
     return _FRAME + column * _STEP + (_STEP - WIDE) / 2, _FRAME + row * _ROW + (_ROW - HIGH) / 2
 
 
-@lru_cache(maxsize=2)
-def rack() -> Fragment:
+@cached_fragment(2)
+def rack(drawn: Element) -> None:
     """Return an empty rack."""
-    drawn = group()
-    shape(
-        drawn,
-        "rect",
-        width=RACK_WIDE,
-        height=RACK_HIGH,
-        rx=10,
-        fill="#8b5e34",
-        stroke="#5d3c1d",
-        stroke_width=3,
-    )
+    rect(drawn, 0, 0, RACK_WIDE, RACK_HIGH, 10, fill="#8b5e34", stroke="#5d3c1d", stroke_width=3)
     for row in (0, 1):
         y = _FRAME + row * _ROW
-        shape(drawn, "rect", x=_FRAME, y=y, width=IN_A_ROW * _STEP, height=_ROW - 2, rx=5, fill="#6f4724")
+        rect(drawn, _FRAME, y, IN_A_ROW * _STEP, _ROW - 2, 5, fill="#6f4724")
     for number in range(PLACES):
         x, y = place(number)
-        shape(drawn, "circle", cx=x + WIDE / 2, cy=y + HIGH - 14, r=3, fill="#a87b4e")
-    return fragment(drawn)
+        circle(drawn, x + WIDE / 2, y + HIGH - 14, 3, fill="#a87b4e")
 
 
-@lru_cache(maxsize=128)
-def tile(tile: Tile) -> Fragment:
+@cached_fragment(128)
+def tile(drawn: Element, tile: Tile) -> None:
     """Return a tile's face, its upper left corner at the origin."""
-    drawn = group()
-    shape(drawn, "rect", width=WIDE, height=HIGH, rx=7, fill=_IVORY, stroke=_EDGE, stroke_width=2)
+    rect(drawn, 0, 0, WIDE, HIGH, 7, fill=_IVORY, stroke=_EDGE, stroke_width=2)
     if not tile.number:
         draw_star(drawn, (WIDE / 2, HIGH / 2 + 1), 21)
-        return fragment(drawn)
+        return
     ink = COLOURS[tile.colour]
     label(drawn, (WIDE / 2, 35), str(tile.number), 33, text_anchor="middle", font_weight="bold", fill=ink)
     draw_sign(drawn, tile.colour, (WIDE / 2, 52), 11)
-    return fragment(drawn)
 
 
-@lru_cache(maxsize=32)
-def backs(count: int) -> Fragment:
+@cached_fragment(32)
+def backs(drawn: Element, count: int) -> None:
     """Return hidden tiles on a rack whose upper left corner is the origin."""
-    drawn = group()
     for number in range(min(count, PLACES)):
         x, y = place(number)
-        shape(
-            drawn,
-            "rect",
-            x=x,
-            y=y,
-            width=WIDE,
-            height=HIGH,
-            rx=7,
-            fill="#d9c9a0",
-            stroke=_EDGE,
-            stroke_width=2,
-        )
+        rect(drawn, x, y, WIDE, HIGH, 7, fill="#d9c9a0", stroke=_EDGE, stroke_width=2)
         shape(drawn, "path", d=f"M{x + 14:g} {y + 35:g}h22", stroke=_EDGE, stroke_width=3)
-    return fragment(drawn)
 
 
-@lru_cache(maxsize=2)
-def heap() -> Fragment:
+@cached_fragment(2)
+def heap(drawn: Element) -> None:
     """Return the main stack of hidden tiles, the top one at the origin."""
-    drawn = group()
     for up in (12, 8, 4, 0):
-        shape(
-            drawn,
-            "rect",
-            x=-up,
-            y=up,
-            width=WIDE,
-            height=HIGH,
-            rx=7,
-            fill="#d9c9a0",
-            stroke=_EDGE,
-            stroke_width=2,
-        )
-    return fragment(drawn)
+        rect(drawn, -up, up, WIDE, HIGH, 7, fill="#d9c9a0", stroke=_EDGE, stroke_width=2)
 
 
-@lru_cache(maxsize=2)
-def gap() -> Fragment:
+@cached_fragment(2)
+def gap(drawn: Element) -> None:
     """Return the mark of an empty place for a tile."""
-    drawn = group()
-    shape(
-        drawn,
-        "rect",
-        width=WIDE,
-        height=HIGH,
-        rx=7,
-        fill="none",
-        class_="k-s-faint",
-        stroke_width=2.5,
-        stroke_dasharray="3 7",
+    rect(
+        drawn, 0, 0, WIDE, HIGH, 7, fill="none", class_="k-s-faint", stroke_width=2.5, stroke_dasharray="3 7"
     )
-    return fragment(drawn)
 
 
-@lru_cache(maxsize=4)
-def halo() -> Fragment:
+@cached_fragment(4)
+def halo(drawn: Element) -> None:
     """Return the frame of a tile that was just moved."""
-    drawn = group()
-    shape(
-        drawn,
-        "rect",
-        x=-1,
-        y=-1,
-        width=WIDE + 2,
-        height=HIGH + 2,
-        rx=8,
-        fill="none",
-        stroke="#00a3ff",
-        stroke_width=6,
-    )
+    rect(drawn, -1, -1, WIDE + 2, HIGH + 2, 8, fill="none", stroke="#00a3ff", stroke_width=6)
     polygon(drawn, [(WIDE / 2 - 12, -13), (WIDE / 2 + 12, -13), (WIDE / 2, 3)], fill="#00a3ff")
-    return fragment(drawn)
 
 
 def draw_sign(parent: Element, colour: str, at: tuple[float, float], size: float) -> None:
@@ -150,12 +95,12 @@ def draw_sign(parent: Element, colour: str, at: tuple[float, float], size: float
     x, y = at
     ink = COLOURS[colour]
     if colour == "RED":
-        shape(parent, "circle", cx=x, cy=y, r=size * 0.9, fill=ink)
+        circle(parent, x, y, size * 0.9, fill=ink)
     elif colour == "BLUE":
         polygon(parent, [(x, y - size), (x + size * 1.1, y + size), (x - size * 1.1, y + size)], fill=ink)
     elif colour == "YELLOW":
         side = size * 1.7
-        shape(parent, "rect", x=x - side / 2, y=y - side / 2, width=side, height=side, fill=ink)
+        rect(parent, x - side / 2, y - side / 2, side, side, fill=ink)
     else:
         for step in (-1, 1):
             line(
@@ -178,16 +123,14 @@ def draw_star(parent: Element, at: tuple[float, float], size: float) -> None:
     polygon(parent, points, fill=_JOKER)
 
 
-@lru_cache(maxsize=2)
-def legend(across: int) -> Fragment:
+@cached_fragment(2)
+def legend(drawn: Element, across: int) -> None:
     """Return the legend of the signs, `across` of them side by side."""
-    drawn = group()
     for number, colour in enumerate((*COLOURS, "joker")):
         x, y = number % across * 132.0, number // across * 38.0
-        shape(drawn, "circle", cx=x + 16, cy=y - 9, r=17, fill=_IVORY, stroke=_EDGE, stroke_width=2)
+        circle(drawn, x + 16, y - 9, 17, fill=_IVORY, stroke=_EDGE, stroke_width=2)
         if colour == "joker":
             draw_star(drawn, (x + 16, y - 9), 13)
         else:
             draw_sign(drawn, colour, (x + 16, y - 9), 9)
         label(drawn, (x + 40, y), colour.lower(), 24, 100, class_="k-faint")
-    return fragment(drawn)
