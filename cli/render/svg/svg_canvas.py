@@ -73,7 +73,7 @@ def line(parent: Element, start: Point, end: Point, **attributes: str | float) -
     return shape(parent, "line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], **attributes)
 
 
-def draw_sign(parent: Element, name: str, at: Point, scale: float = 1, **attributes: str | float) -> bool:
+def draw_sign(parent: Element, /, name: str, at: Point, scale: float = 1, **attributes: str | float) -> bool:
     """Draw a sign of `signs.svg` around a point; return False if there is none of this name."""
     parts = _signs().get(name)
     if parts is not None:
