@@ -1,17 +1,12 @@
-"""Docstrings: public methods have one, unless they override a method of a base class, and none is stray."""
+"""Docstrings: public methods have one, unless they override a method of a base class."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
-from itertools import pairwise
 from pkgutil import walk_packages
-
-from command import ROOT
-from test_layout import MODULES
 
 import kiebitz
 
@@ -52,25 +47,3 @@ def test_each_public_method_has_a_docstring() -> None:
     classes = list(_public_classes())
     assert len(classes) > 500
     assert not [method for owner in classes for method in _undocumented(owner)]
-
-
-def _stray(source: str) -> Iterator[int]:
-    """Yield the lines of strings that are neither a docstring nor below the assignment that they document."""
-    for node in ast.walk(ast.parse(source)):
-        body = getattr(node, "body", None)
-        for before, statement in pairwise(body if isinstance(body, list) else ()):
-            match statement:
-                case ast.Expr(value=ast.Constant(value=str())) if not isinstance(
-                    before, ast.Assign | ast.AnnAssign
-                ):
-                    yield statement.lineno
-
-
-def test_no_docstring_is_beside_what_it_describes() -> None:
-    assert [*_stray('class A:\n    """Of a field."""\n    """Of A."""')] == [3]
-    found = {
-        str(path.relative_to(ROOT)): lines
-        for path in MODULES.values()
-        if (lines := [*_stray(path.read_text())])
-    }
-    assert not found

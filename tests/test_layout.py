@@ -1,4 +1,4 @@
-"""The layout of the source: layers, packages without cycles, and few modules that lie flat in a room."""
+"""The source: layers, packages without cycles, few modules that lie flat in a room, no stray docstrings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -90,18 +91,32 @@ def _is_for_types(node: ast.stmt) -> bool:
 
 
 @cache
-def _imports() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Return what each module imports, and what of that not only for types."""
+def _read() -> tuple[dict[str, set[str]], dict[str, set[str]], dict[str, list[int]]]:
+    """Return what each module imports, what of that not only for types, and the lines of stray strings."""
     every: dict[str, set[str]] = {}
     at_run_time: dict[str, set[str]] = {}
+    stray: dict[str, list[int]] = {}
     for name, path in MODULES.items():
         every[name], at_run_time[name] = set(), set()
-        for statement in ast.parse(path.read_text()).body:
+        tree = ast.parse(path.read_text())
+        for statement in tree.body:
             imported = set(_imported(statement)) - {name}
             every[name] |= imported
             if not _is_for_types(statement):
                 at_run_time[name] |= imported
-    return every, at_run_time
+        stray[name] = [*_stray(tree)]
+    return every, at_run_time, stray
+
+
+def _stray(tree: ast.Module) -> Iterator[int]:
+    """Yield the lines of strings that are neither a docstring nor below the assignment that they document."""
+    for node in _statements(tree):
+        for before, statement in pairwise(getattr(node, "body", ())):
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str())) if not isinstance(
+                    before, ast.Assign | ast.AnnAssign
+                ):
+                    yield statement.lineno
 
 
 def _room(module: str) -> str:
@@ -137,7 +152,7 @@ def _cycle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_layers() -> None:
-    graph, _ = _imports()
+    graph = _read()[0]
     wrong = [
         f"{importer} imports {imported}"
         for importer, all_imported in graph.items()
@@ -149,13 +164,13 @@ def test_layers() -> None:
 
 
 def test_no_module_is_in_a_cycle_of_imports() -> None:
-    _, graph = _imports()
+    graph = _read()[1]
     assert _cycle({name: imported - {"kiebitz"} for name, imported in graph.items()}) == []
 
 
 def test_no_package_is_in_a_cycle_of_imports() -> None:
     graphs: dict[str, dict[str, set[str]]] = {room: defaultdict(set) for room in LAYERS}
-    for importer, all_imported in _imports()[0].items():
+    for importer, all_imported in _read()[0].items():
         for imported in all_imported:
             room, a, b = _room(importer), _package(importer), _package(imported)
             if room == _room(imported) and a != b and room not in (a, b):
@@ -176,7 +191,7 @@ def _extension(module: str) -> str | None:
 def test_the_core_imports_no_extension() -> None:
     found = {
         (importer.removeprefix("kiebitz."), extension)
-        for importer, imported in _imports()[0].items()
+        for importer, imported in _read()[0].items()
         if _extension(importer) is None
         for extension in map(_extension, imported)
         if extension is not None
@@ -211,6 +226,11 @@ def test_the_site_has_all_modules_that_its_page_imports() -> None:
     left_out = tuple(f"kiebitz.{folder.removeprefix('kiebitz/').replace('/', '.')}." for folder in LEFT_OUT)
     assert len(known) > 50
     assert [name for name in known if f"{name}.".startswith(left_out)] == []
+
+
+def test_no_docstring_is_beside_what_it_describes() -> None:
+    assert [*_stray(ast.parse('class A:\n    """Of a field."""\n    """Of A."""'))] == [3]
+    assert {name: lines for name, lines in _read()[2].items() if lines} == {}
 
 
 @pytest.mark.parametrize("room", LAYERS)

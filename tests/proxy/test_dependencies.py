@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from command import ROOT, kiebitz
@@ -49,14 +50,20 @@ DOCUMENTED = {
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """mitmproxy imports libraries that use deprecated names."""
 
-PRODUCT = [
-    path
-    for room in ("cli", "kiebitz", "proxy", "storage")
-    for path in sorted((ROOT / room).rglob("*.py"))
-    if not any(parent.is_symlink() for parent in path.parents)
-]
+IMPORT = re.compile(rf"^ *(from|import) ({'|'.join(DOCUMENTED)})\b", re.MULTILINE)
 
 LISTED = {name for dependency in undocumented().values() for name in dependency.names}
+
+
+@cache
+def importing() -> dict[Path, str]:
+    """Return the sources that import these packages."""
+    return {
+        path: text
+        for room in ("cli", "kiebitz", "proxy", "storage")
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if not any(parent.is_symlink() for parent in path.parents) and IMPORT.search(text := path.read_text())
+    }
 
 
 @pytest.mark.parametrize("package", undocumented())
@@ -67,8 +74,8 @@ def test_every_undocumented_name_exists(package: str) -> None:
 def test_every_import_from_an_undocumented_module_is_listed() -> None:
     listed = {re.split(r"[.(]", name.partition(":")[2])[0]: name.partition(":")[0] for name in LISTED}
     missing = []
-    for path in PRODUCT:
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path, text in importing().items():
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.ImportFrom) or node.module is None:
                 continue
             documented = DOCUMENTED.get(node.module.partition(".")[0])
@@ -82,10 +89,7 @@ def test_every_import_from_an_undocumented_module_is_listed() -> None:
 
 def foreign_subclasses() -> Iterator[tuple[type, list[type]]]:
     """Yield our subclasses of the packages' classes, with these bases."""
-    for path in PRODUCT:
-        text = path.read_text()
-        if not any(re.search(rf"^ *(from|import) {package}\b", text, re.MULTILINE) for package in DOCUMENTED):
-            continue
+    for path in importing():
         if path.parts[-2:] in (("mitm", "addon.py"),):
             # It runs by its path within mitmproxy only.
             continue
