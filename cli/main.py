@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from difflib import get_close_matches
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, cast
 
 import click
@@ -32,78 +33,54 @@ from kiebitz.services.standard_streams import (
     warn,
 )
 
-COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+COMMANDS: dict[str, dict[str, str]] = {
     "Record": {
-        "relay": (
-            "cli.commands.relay:relay",
-            "Relay traffic between players and their server, and record it.",
-        ),
-        "sniff": ("cli.commands.sniff:sniff", "Record traffic from a network interface."),
-        "import": ("cli.commands.import_:import_command", "Import capture files into a database."),
-        "class": (
-            "cli.commands.class_:class_command",
-            "Run a lesson: relays, recordings and the page for several groups.",
-        ),
-        "collect": (
-            "cli.commands.collect:collect",
-            "Record what taps on other machines publish as one session.",
-        ),
+        "relay": "Relay traffic between players and their server, and record it.",
+        "sniff": "Record traffic from a network interface.",
+        "import": "Import capture files into a database.",
+        "class": "Run a lesson: relays, recordings and the page for several groups.",
+        "collect": "Record what taps on other machines publish as one session.",
     },
     "Inspect": {
-        "watch": ("cli.commands.watch:watch", "Show the table in the terminal, live or recorded."),
-        "serve": ("cli.commands.serve:serve", "Serve the table as a web page, live or recorded."),
-        "sessions": ("cli.commands.sessions:sessions", "List, rename or delete the sessions of a database."),
-        "streams": ("cli.commands.streams:streams", "List TCP connections and UDP conversations."),
-        "games": ("cli.commands.games:games", "List games and their results."),
-        "messages": ("cli.commands.messages:messages", "List messages."),
-        "show": ("cli.commands.show:show", "Show messages in full, byte by byte."),
-        "events": ("cli.commands.events:events", "List the events of the game as sentences."),
-        "sequence": (
-            "cli.commands.sequence:sequence",
-            "Draw messages between players and servers as a sequence diagram.",
-        ),
-        "state": ("cli.commands.state:state", "Show the state of the game at any moment."),
-        "stats": ("cli.commands.stats:stats", "Show statistics: dice, bluffs, tricks, points, times."),
-        "check": ("cli.commands.check:check", "Report violations of protocol and rules, byte by byte."),
-        "diff": ("cli.commands.diff:diff", "Compare two sessions by meaning."),
-        "whatif": ("cli.commands.whatif:whatif", "Compare a session with itself with some messages changed."),
-        "follow": ("cli.commands.follow:follow", "Show the bytes of one stream."),
+        "watch": "Show the table in the terminal, live or recorded.",
+        "serve": "Serve the table as a web page, live or recorded.",
+        "sessions": "List, rename or delete the sessions of a database.",
+        "streams": "List TCP connections and UDP conversations.",
+        "games": "List games and their results.",
+        "messages": "List messages.",
+        "show": "Show messages in full, byte by byte.",
+        "events": "List the events of the game as sentences.",
+        "sequence": "Draw messages between players and servers as a sequence diagram.",
+        "state": "Show the state of the game at any moment.",
+        "stats": "Show statistics: dice, bluffs, tricks, points, times.",
+        "check": "Report violations of protocol and rules, byte by byte.",
+        "diff": "Compare two sessions by meaning.",
+        "whatif": "Compare a session with itself with some messages changed.",
+        "follow": "Show the bytes of one stream.",
     },
     "Replay": {
-        "replay": ("cli.commands.replay:replay", "Replay a session in the terminal or to a live peer."),
+        "replay": "Replay a session in the terminal or to a live peer.",
     },
     "Test": {
-        "probe": ("cli.commands.probe:probe", "Test a server or a client against the specification."),
-        "interop": ("cli.commands.interop:interop", "Run every server with every client, as one page."),
+        "probe": "Test a server or a client against the specification.",
+        "interop": "Run every server with every client, as one page.",
     },
     "Export": {
-        "export": (
-            "cli.commands.export:export",
-            "Export a session as pcapng, JSON lines, CSV, Parquet or HTML.",
-        ),
-        "redissect": ("cli.commands.redissect:redissect", "Dissect the recorded bytes again."),
+        "export": "Export a session as pcapng, JSON lines, CSV, Parquet or HTML.",
+        "redissect": "Dissect the recorded bytes again.",
     },
     "Corpus": {
-        "corpus": ("cli.commands.corpus:corpus", "Query thousands of captures at once."),
+        "corpus": "Query thousands of captures at once.",
     },
     "Reference": {
-        "protocols": (
-            "cli.commands.protocols:protocols",
-            "List the protocols, or print the reference of one.",
-        ),
-        "draft": ("cli.commands.draft:draft", "Infer a first protocol file from traffic."),
-        "addon-path": (
-            "cli.commands.addon_path:addon_path",
-            "Print the path of the add-on for mitmproxy.",
-        ),
-        "help": ("cli.commands.help:help_command", "Show the help of a command, or of filters."),
-        "completion": (
-            "cli.commands.completion:completion",
-            "Print the completion script for bash, zsh or fish.",
-        ),
+        "protocols": "List the protocols, or print the reference of one.",
+        "draft": "Infer a first protocol file from traffic.",
+        "addon-path": "Print the path of the add-on for mitmproxy.",
+        "help": "Show the help of a command, or of filters.",
+        "completion": "Print the completion script for bash, zsh or fish.",
     },
 }
-"""Help section -> command -> `module:attribute` and summary."""
+"""Help section -> command -> summary."""
 
 
 class Kiebitz(click.Group):
@@ -113,15 +90,15 @@ class Kiebitz(click.Group):
         return [name for section in COMMANDS.values() for name in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        for section in COMMANDS.values():
-            if cmd_name in section:
-                module, _, attribute = section[cmd_name][0].partition(":")
-                command: click.Command = getattr(import_module(f"kiebitz.{module}"), attribute)
-                if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-                    # All modules are loaded: Ctrl-C can be handled from here on.
-                    signal.signal(signal.SIGINT, signal.default_int_handler)
-                return command
-        return None
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        name = cmd_name.replace("-", "_")
+        name += "_" * iskeyword(name)
+        command: click.Command = getattr(import_module(f"kiebitz.cli.commands.{name}"), name)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            # All modules are loaded: Ctrl-C can be handled from here on.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -136,7 +113,7 @@ class Kiebitz(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in COMMANDS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, sentence) for name, (_, sentence) in section.items()])
+                formatter.write_dl([*section.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         path = configuration_path() or f"set by {VARIABLE}"

@@ -1,4 +1,4 @@
-"""The base class of option types, and one whose values are parsed by a function."""
+"""The type of options whose values are parsed by a function."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _list_of_commands() -> str:
     lines = ["# Commands", "", "`kiebitz COMMAND -h` prints each of these pages in the terminal.", ""]
     for title, section in COMMANDS.items():
         lines += [f"## {title}", "", "| command | purpose |", "| --- | --- |"]
-        lines += [f"| [{name}]({name}.md) | {_plain(about)} |" for name, (_, about) in section.items()]
+        lines += [f"| [{name}]({name}.md) | {_plain(about)} |" for name, about in section.items()]
         lines.append("")
     return "\n".join(lines)
 

@@ -17,7 +17,7 @@ def main(folder: Path) -> None:
     """Write `kiebitz.1` and a page `kiebitz-COMMAND.1` for each command into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     context = click.Context(kiebitz)
-    for name, (_, sentence) in (entry for section in COMMANDS.values() for entry in section.items()):
+    for name, sentence in (entry for section in COMMANDS.values() for entry in section.items()):
         command = kiebitz.get_command(context, name)
         assert command is not None
         command.short_help = sentence.rstrip(".")

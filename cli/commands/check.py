@@ -15,7 +15,7 @@ from kiebitz.cli.differences.altered import count_in_words, deed_in_words
 from kiebitz.cli.listings import DIAGNOSTICS, SUMMED_DIAGNOSTICS
 from kiebitz.cli.multi_session import each_session, list_sessions
 from kiebitz.cli.options.catalog import filter_option
-from kiebitz.cli.options.messages import MessageNumber, message_numbered
+from kiebitz.cli.options.messages import MESSAGE_NUMBER, message_numbered
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import sessions_argument
 from kiebitz.cli.status import VIOLATIONS
@@ -53,7 +53,7 @@ _MANY = 20
 @click.option(
     "--at",
     "number",
-    type=MessageNumber(),
+    type=MESSAGE_NUMBER,
     metavar="#N",
     shell_complete=complete_message,
     help="Show only the diagnostics of message N.",

@@ -11,6 +11,7 @@ import click
 from kiebitz.cli.options.companions import Companions
 from kiebitz.cli.options.serving import Serving
 from kiebitz.cli.terminal.console import show_line
+from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS, signals_handled
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.services.wording import counted
 
@@ -28,7 +29,7 @@ _WAIT_S = 0.5
     is_flag=True,
     help="Write the sheet of addresses and codes, to print it before the lesson, and exit.",
 )
-def class_command(plan_path: str, checks_only: bool, sheet_only: bool) -> None:
+def class_(plan_path: str, checks_only: bool, sheet_only: bool) -> None:
     """Run a lesson: a relay for each group, the recordings, and the page with all tables.
 
     CLASS.toml names the groups, the ports at which their clients connect, and their servers. A server is an
@@ -64,23 +65,18 @@ def class_command(plan_path: str, checks_only: bool, sheet_only: bool) -> None:
     print_error_line(f"the same to print: {sheet}")
     if sheet_only:
         return
-    # SIGTERM ends the lesson like Ctrl-C.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with (
-            Lesson(plan, lambda name, sentence: print_error_line(f"{name}: {sentence}")) as lesson,
-            Companions(False, plan.page, Serving(delay_s=plan.delay_s, keys=keys)) as companions,
-        ):
-            try:
-                lesson.wait_until_started()
-                companions.start(plan.folder, lambda: None)
-                while True:
-                    time.sleep(_WAIT_S)
-            except KeyboardInterrupt:
-                print_error_line("ending the lesson: everything is recorded first")
-                # A second signal does not end the recordings in the middle.
-                for number in (signal.SIGINT, signal.SIGTERM):
-                    signal.signal(number, signal.SIG_IGN)
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, before)
+    with (
+        signals_handled(*TERMINATION_SIGNALS),
+        Lesson(plan, lambda name, sentence: print_error_line(f"{name}: {sentence}")) as lesson,
+        Companions(False, plan.page, Serving(delay_s=plan.delay_s, keys=keys)) as companions,
+    ):
+        try:
+            lesson.wait_until_started()
+            companions.start(plan.folder, lambda: None)
+            while True:
+                time.sleep(_WAIT_S)
+        except KeyboardInterrupt:
+            print_error_line("ending the lesson: everything is recorded first")
+            # A second signal does not end the recordings in the middle.
+            for number in TERMINATION_SIGNALS:
+                signal.signal(number, signal.SIG_IGN)

@@ -12,12 +12,12 @@ import click
 
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.records import Command, Option, add_options
+from kiebitz.cli.options.records import Command, Option, add_options, json_option
 from kiebitz.cli.status import FAILED, VIOLATIONS
 from kiebitz.cli.terminal.table import Form, output_options
 from kiebitz.dissectors.extras import require_extra
 from kiebitz.dissectors.registry import add_file
-from kiebitz.proxy.system.deferred_signals import deferred_signals
+from kiebitz.proxy.system.deferred_signals import deferred_signals, signals_handled
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
@@ -104,19 +104,11 @@ def _engine(folder: str) -> Iterator[Engine]:
     from kiebitz.storage.corpus.engine import Engine
     from kiebitz.storage.corpus.layout import open_corpus
 
-    before = {
-        number: signal.signal(number, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        with ExitStack() as stack:
-            # DuckDB misreports an interruption during its setup.
-            with deferred_signals():
-                engine = stack.enter_context(Engine(open_corpus(folder)))
-            yield engine
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with signals_handled(signal.SIGTERM, signal.SIGHUP), ExitStack() as stack:
+        # DuckDB misreports an interruption during its setup.
+        with deferred_signals():
+            engine = stack.enter_context(Engine(open_corpus(folder)))
+        yield engine
 
 
 def _query(name: str, *options: Option) -> Option:
@@ -207,7 +199,7 @@ def check(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     "stats",
     filter_option,
     protocol_option,
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all values."),
+    json_option("Print one JSON object with all values."),
 )
 def stats(engine: Engine, wanted: Filter | None, as_json: bool) -> None:
     """Show statistics of all games of a corpus, as kiebitz stats does for a session.

@@ -10,8 +10,8 @@ from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.differences.sides import difference_json, sides
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.session import open_session
-from kiebitz.cli.plugins import warn_about_missing
+from kiebitz.cli.options.records import json_option
+from kiebitz.cli.options.session import open_session_as
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
 from kiebitz.services.sessions import split_number
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Show the alterations in A, and compare A with itself without them.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all differences.")
+@json_option("Print one JSON object with all differences.")
 def diff(
     a: str, b: str | None, wanted: Filter | None, states: bool, alterations: bool, as_json: bool
 ) -> None:
@@ -64,8 +64,7 @@ def diff(
         # Reports are slow to import: each is loaded only if needed.
         from kiebitz.cli.differences.alteration_effects import show_alteration_effects
 
-        timeline = open_session(a)
-        warn_about_missing(timeline)
+        timeline = open_session_as(a)
         # Exclude what is recorded meanwhile.
         with timeline.as_of_now():
             is_equal = show_alteration_effects(timeline, a, as_json)
@@ -77,9 +76,7 @@ def diff(
     if states and wanted is not None:
         raise click.UsageError("--state and -Y exclude each other: a state depends on all events")
     (path_a, moment_a), (path_b, moment_b) = _split(a, states), _split(b, states)
-    first, second = open_session(path_a), open_session(path_b)
-    warn_about_missing(first)
-    warn_about_missing(second)
+    first, second = open_session_as(path_a), open_session_as(path_b)
     both = sides(first, second, a, b)
     found = compare(first, second, wanted)
     if states:

@@ -17,15 +17,13 @@ from kiebitz.cli.options.anonymizing import (
 from kiebitz.cli.options.messages import player_option
 from kiebitz.cli.options.part import part_options
 from kiebitz.cli.options.records import output_option
-from kiebitz.cli.options.session import open_session
-from kiebitz.cli.plugins import warn_about_missing
+from kiebitz.cli.options.session import open_session_as
 from kiebitz.cli.terminal.console import is_terminal
 from kiebitz.services.anonymizing import pseudonyms_if
 from kiebitz.services.output_files import STANDARD_OUTPUT, opened
 from kiebitz.storage.derived.selection import PartRequest, Selection, select
 from kiebitz.storage.export import datasette
 from kiebitz.storage.export.export import BINARY, FORMATS
-from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -112,10 +110,7 @@ def export(
         raise click.UsageError(
             f"{form} describes a whole database: it excludes --anonymize and options that select a part"
         )
-    timeline = open_session(session)
-    warn_about_missing(timeline)
-    if player is not None:
-        check_player(timeline, player)
+    timeline = open_session_as(session, player)
     # Exclude what is recorded meanwhile.
     with timeline.as_of_now():
         selection = select(timeline, part) if part != PartRequest() else None

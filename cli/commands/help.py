@@ -11,10 +11,10 @@ from kiebitz.cli.terminal.console import (
     Candidate,
     Line,
     Styled,
-    candidates,
     show_line,
     show_lines,
     terminal_columns,
+    with_prefix,
     wrapped,
 )
 from kiebitz.dissectors.suggestions import did_you_mean
@@ -28,13 +28,13 @@ _WIDEST = 34
 def _completed(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     group = context.find_root().command
     names = group.list_commands(context) if isinstance(group, click.Group) else []
-    return candidates((name, None) for name in (*names, _FILTERS) if name.startswith(text))
+    return with_prefix(text, ((name, None) for name in (*names, _FILTERS)))
 
 
 @click.command("help")
 @click.argument("topic", required=False, metavar="[TOPIC]", shell_complete=_completed)
 @click.pass_context
-def help_command(ctx: click.Context, topic: str | None) -> None:
+def help(ctx: click.Context, topic: str | None) -> None:
     """Show help for a command, or for the filters of -Y.
 
     TOPIC is a command, or filters.

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     help="Import large captures in 1 process or 2. Two take less time and more CPU time.  "
     "[default: 2; 1 if Kiebitz is compiled]",
 )
-def import_command(
+def import_(
     files: tuple[str, ...],
     database: str,
     max_size: int | None,

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kiebitz.cli.options.records import NamedFile
+from kiebitz.cli.options.records import NamedFile, json_option
 from kiebitz.cli.status import INTERRUPTED, VIOLATIONS
 from kiebitz.cli.terminal.console import Styled, show_line, write_json
+from kiebitz.proxy.system.deferred_signals import signals_handled
 from kiebitz.services.output_files import make_folder
 from kiebitz.services.standard_streams import print_error_line, warn
 from kiebitz.services.wording import counted
@@ -65,7 +66,7 @@ _MAX_REPEATS = 20
     help="Keep the cells of the report in FOLDER whose plan and programs have not changed.",
 )
 @click.option("--list", "lists", is_flag=True, help="List the cells and exit.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON object.")
+@json_option("Print the results as one JSON object.")
 @click.pass_context
 def interop(
     ctx: click.Context,
@@ -167,10 +168,9 @@ def _run(
         return Results(plan.protocol, names[0], names[1], in_order, probes)
 
     is_interrupted = False
-    # End the programs on SIGTERM, too.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with Live(view):
+        # End the programs on SIGTERM, too.
+        with signals_handled(signal.SIGTERM), Live(view):
             left = [cell for cell in cells if cell.name not in done]
             for cell in MatrixRun(plan, folder, repeat, jobs).run(left, view.start):
                 done[cell.name] = cell
@@ -184,8 +184,6 @@ def _run(
                 view.finish(f"probe of {program.role} {program.name}")
     except KeyboardInterrupt:
         is_interrupted = True
-    finally:
-        signal.signal(signal.SIGTERM, before)
     write_results(results(), folder)
     return results(), is_interrupted
 

@@ -9,7 +9,7 @@ import click
 
 from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.options.protocol_files import given_protocol_files, protocol_option
-from kiebitz.cli.options.records import BESIDE_OUTPUT, DATABASE, RenamedOption, as_records
+from kiebitz.cli.options.records import BESIDE_OUTPUT, DATABASE, RenamedOption, as_records, json_option
 from kiebitz.cli.probe.options import DEFAULT_TIMEOUT_S, Outputs, RunOptions, Target
 from kiebitz.dissectors.conformance.expectations import ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
@@ -86,7 +86,7 @@ def _bounded(ctx: click.Context, param: click.Parameter, value: float) -> float:
     metavar="N",
     help="Test N instances side by side; the command of --restart must contain {port}.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all results as one JSON object.")
+@json_option("Print all results as one JSON object.")
 @click.option(
     "--junit", type=BESIDE_OUTPUT, metavar="FILE.xml", help="Write the results as JUnit XML for a CI system."
 )

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import click
 
-from kiebitz.cli.completion.network import complete_protocol, with_prefix
+from kiebitz.cli.completion.network import complete_protocol
 from kiebitz.cli.completion.session import SessionType
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.terminal.console import Candidate, Line, Styled, show_line, wrapped
+from kiebitz.cli.terminal.console import Candidate, Line, Styled, show_line, with_prefix, wrapped
 from kiebitz.cli.terminal.table import Column, batches, show
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, MessageType, Rule

@@ -12,10 +12,10 @@ import msgspec
 
 from kiebitz.cli.completion.network import complete_interface, complete_mode
 from kiebitz.cli.options.altering import (
+    INTERFACE,
+    PORTS,
     Altering,
-    InterfaceType,
     OrderedCommand,
-    PortsType,
     RedirectedTraffic,
     altering_options,
     print_rules,
@@ -175,7 +175,7 @@ def _held_signals() -> Iterator[None]:
     "-i",
     "interfaces",
     multiple=True,
-    type=InterfaceType(),
+    type=INTERFACE,
     metavar="IFACE",
     shell_complete=complete_interface,
     help="With --print-rules: the players' interface, as in wlan0; lo is for programs on this machine.",
@@ -184,7 +184,7 @@ def _held_signals() -> Iterator[None]:
     "--port",
     "ports",
     multiple=True,
-    type=PortsType(),
+    type=PORTS,
     metavar="[tcp/|udp/]PORT[-PORT]",
     help="With --print-rules: the servers' ports.",
 )

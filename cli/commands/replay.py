@@ -13,8 +13,7 @@ from kiebitz.cli.options.messages import game_option, moment_option, player_opti
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import max_size_option
 from kiebitz.cli.options.records import BESIDE_OUTPUT, DATABASE, RenamedOption, as_records, svg_option
-from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import warn_about_missing
+from kiebitz.cli.options.session import open_session, open_session_as, session_argument
 from kiebitz.cli.terminal.console import has_keyboard, is_terminal
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.cli.tui.run import create_navigator, run
@@ -23,7 +22,6 @@ from kiebitz.dissectors.replay.replay_peer import DivergencePolicy
 from kiebitz.services.output_files import opened
 from kiebitz.services.sessions import split_number
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.seek import END, Position, PositionError, Steps, find_game, first_event, last_event
 from kiebitz.storage.read.timeline import Timeline
 
@@ -176,8 +174,7 @@ def replay(
         )
     if not serve and not connect:
         _refuse(ctx, _TO_PEER, "requires a live peer: add --serve ADDR or --connect ADDR")
-        timeline = open_session(session)
-        warn_about_missing(timeline)
+        timeline = open_session_as(session, terminal.player)
         _play(session, timeline, number, 1.0 if speed is None else speed, terminal)
         return None
     _refuse(ctx, _IN_TERMINAL, "is only for the terminal: it excludes --serve and --connect")
@@ -221,8 +218,6 @@ def _play(session: str, timeline: Timeline, number: int | None, speed: float, te
     from kiebitz.cli.replay.playback import LinePace, PipeOutput, RecordedPace, play
     from kiebitz.cli.spectator.view import SpectatorView
 
-    if terminal.player is not None:
-        check_player(timeline, terminal.player)
     game = find_game(timeline, number) if number is not None else None
     first, last = _bounds(timeline, game, terminal.begin, terminal.end)
     if is_terminal() and has_keyboard() and speed:

@@ -10,14 +10,12 @@ import click
 from kiebitz.cli.options.messages import player_option
 from kiebitz.cli.options.part import part_options
 from kiebitz.cli.options.records import output_option
-from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import warn_about_missing
+from kiebitz.cli.options.session import open_session_as, session_argument
 from kiebitz.cli.terminal.console import Line, letters_of_output, plain, show_lines, terminal_columns
 from kiebitz.dissectors.sequence.model import Arrow, Step
 from kiebitz.services.output_files import STANDARD_OUTPUT, opened
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.derived.selection import PartRequest
-from kiebitz.storage.read.players import check_player
 from kiebitz.storage.sequence.reader import Sequence, read_sequence
 from kiebitz.storage.session.session import Session
 
@@ -57,10 +55,7 @@ def sequence(
       kiebitz sequence game.db --from 12.5s --to 20s -T svg -o slide.svg
       kiebitz sequence game.db -Y 'msg != "HEARTBEAT"' --as alice -T mermaid
     """
-    timeline = open_session(session)
-    warn_about_missing(timeline)
-    if player is not None:
-        check_player(timeline, player)
+    timeline = open_session_as(session, player)
     with timeline.as_of_now():
         diagram = read_sequence(timeline, part, player)
         if not diagram.lifelines:

@@ -16,6 +16,7 @@ from kiebitz.cli.options.protocol_files import files_to_reload, protocol_option,
 from kiebitz.cli.options.serving import Serving, serving_options
 from kiebitz.cli.options.session import open_stored_session, sessions_argument
 from kiebitz.dissectors.registry import using_copies
+from kiebitz.proxy.system.deferred_signals import signals_handled
 from kiebitz.services.sessions import all_sessions, is_changed_by_files, is_database, split_number
 from kiebitz.services.standard_streams import warn
 
@@ -77,9 +78,8 @@ def serve(
     files = files_to_reload(reloads, named)
 
     with ExitStack() as stack:
-        # Handle SIGTERM like Ctrl-C, to remove temporary files.
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        stack.callback(signal.signal, signal.SIGTERM, before)
+        # To remove temporary files.
+        stack.enter_context(signals_handled(signal.SIGTERM))
         # Listen before loading, to report a port in use at once.
         listener = stack.enter_context(open_listener(host, port))
         served = [

@@ -10,7 +10,7 @@ import msgspec
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.listings import SESSIONS
-from kiebitz.cli.options.recording import SessionNameType, Utf8Type
+from kiebitz.cli.options.recording import SESSION_NAME, UTF8
 from kiebitz.cli.options.session import open_database
 from kiebitz.cli.terminal.console import confirmed, has_keyboard
 from kiebitz.cli.terminal.table import Form, batches, output_options, show
@@ -22,13 +22,11 @@ from kiebitz.storage.read.timeline import counted_sessions
 
 @click.command()
 @click.argument("database", metavar="[DB]", type=click.Path(), default=lambda: configuration().database)
-@click.option(
-    "--rename", "renamed", type=(int, SessionNameType()), metavar="N NAME", help="Rename session N."
-)
+@click.option("--rename", "renamed", type=(int, SESSION_NAME), metavar="N NAME", help="Rename session N.")
 @click.option(
     "--note",
     "noted",
-    type=(int, Utf8Type()),
+    type=(int, UTF8),
     metavar="N TEXT",
     help="Set the note of session N; '' removes it.",
 )

@@ -8,14 +8,13 @@ import click
 import msgspec
 
 from kiebitz.cli.completion.session import complete_message
-from kiebitz.cli.options.messages import MessageNumber, message_numbered, player_option
+from kiebitz.cli.options.messages import MESSAGE_NUMBER, message_numbered, player_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import warn_about_missing
+from kiebitz.cli.options.records import json_option
+from kiebitz.cli.options.session import open_session_as, session_argument
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.dissectors.model import PUBLIC
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.seen_rows import NO_SUCH_MESSAGE
 from kiebitz.storage.session.message_detail import MessageDetail, MessageDetails
 
@@ -29,18 +28,13 @@ _NEIGHBOURS = 2
 @click.argument(
     "numbers",
     metavar="#N...",
-    type=MessageNumber(),
+    type=MESSAGE_NUMBER,
     nargs=-1,
     required=True,
     shell_complete=complete_message,
 )
 @player_option
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print one JSON array of messages, as in kiebitz serve's /api/messages/N.",
-)
+@json_option("Print one JSON array of messages, as in kiebitz serve's /api/messages/N.")
 def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool) -> None:
     """Show messages in full: bytes, productions of the grammar, diagnostics and event.
 
@@ -56,10 +50,7 @@ def show(session: str, numbers: Sequence[int], player: str | None, as_json: bool
       kiebitz show game.db 31 32 --as alice
       kiebitz show game.db:2 '#31' --json
     """
-    timeline = open_session(session)
-    warn_about_missing(timeline)
-    if player is not None:
-        check_player(timeline, player)
+    timeline = open_session_as(session, player)
     in_full = MessageDetails(timeline)
     # Look up all messages before showing the first.
     rows = [message_numbered(timeline, number) for number in numbers]

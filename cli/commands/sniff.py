@@ -18,9 +18,9 @@ from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import (
     Condition,
-    ConditionType,
     Recording,
     RecordingRoom,
+    condition_type,
     database_option,
     max_size_option,
     name_option,
@@ -75,7 +75,7 @@ _DRAIN_S = 2.0
 @click.option(
     "-a",
     "ending",
-    type=ConditionType({"duration": "SECONDS"}),
+    type=condition_type({"duration": "SECONDS"}),
     metavar="duration:SECONDS",
     help="Stop after this time.",
 )

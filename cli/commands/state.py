@@ -10,13 +10,11 @@ import msgspec
 
 from kiebitz.cli.options.messages import game_option, moment_option, player_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.records import svg_option
-from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import warn_about_missing
+from kiebitz.cli.options.records import json_option, svg_option
+from kiebitz.cli.options.session import open_session_as, session_argument
 from kiebitz.cli.terminal.console import write_json_array
 from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.seek import END, Position, TablePosition, game_at, state_of_game, tables_at
 from kiebitz.storage.read.timeline import Timeline
 
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 @game_option
 @moment_option("--at", "moment", "12.5s into the session, after #EVENT, or end (the default).")
 @player_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array of tables with their states.")
+@json_option("Print one JSON array of tables with their states.")
 @svg_option("Write the picture to this SVG file instead.")
 def state(
     session: str,
@@ -57,10 +55,7 @@ def state(
 
     if as_json and svg is not None:
         raise click.UsageError("--json and --svg exclude each other")
-    timeline = open_session(session)
-    warn_about_missing(timeline)
-    if player is not None:
-        check_player(timeline, player)
+    timeline = open_session_as(session, player)
     at = moment or END
     tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
     spectator_view = SpectatorView(timeline, player)

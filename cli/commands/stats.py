@@ -10,9 +10,8 @@ import msgspec
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import game_option
 from kiebitz.cli.options.protocol_files import protocol_option
-from kiebitz.cli.options.records import svg_option
-from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import warn_about_missing
+from kiebitz.cli.options.records import json_option, svg_option
+from kiebitz.cli.options.session import open_session_as, session_argument
 from kiebitz.cli.terminal.console import show_lines, write_json
 from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
@@ -31,7 +30,7 @@ _LONG = 20_000
 @filter_option
 @protocol_option
 @game_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all values.")
+@json_option("Print one JSON object with all values.")
 @svg_option("Write the charts to this SVG file instead.")
 def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool, svg: str | None) -> None:
     """Show statistics: dice against chance, bluffs, tricks, points over time, response times.
@@ -48,8 +47,7 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
     """
     if as_json and svg is not None:
         raise click.UsageError("--json and --svg exclude each other")
-    counted = Session(open_session(session))
-    warn_about_missing(counted.timeline)
+    counted = Session(open_session_as(session))
     tables = _statistics(counted, wanted, number)
     if as_json:
         write_json({"session": counted.name, "game": number, "tables": msgspec.to_builtins(tables)})

@@ -9,8 +9,7 @@ import click
 from kiebitz.cli.options.catalog import filter_option
 from kiebitz.cli.options.messages import game_option, player_option
 from kiebitz.cli.options.protocol_files import files_to_reload, protocol_option, reload_option
-from kiebitz.cli.options.session import open_session, session_argument
-from kiebitz.cli.plugins import warn_about_missing
+from kiebitz.cli.options.session import open_session_as, session_argument
 from kiebitz.cli.tui.playback_speed import MAX_GAP_S, PlaybackSpeed
 from kiebitz.cli.tui.run import check_terminal, create_navigator, run
 from kiebitz.services.sessions import split_number
@@ -70,8 +69,7 @@ def watch(
     files = files_to_reload(reloads, (session,))
     check_terminal("kiebitz events lists the events, kiebitz replay writes to a pipe")
     path, _ = split_number(session)
-    timeline = open_session(session)
-    warn_about_missing(timeline)
+    timeline = open_session_as(session)
     if player is not None and timeline.session.ended_ns is not None:
         check_player(timeline, player)
     if number is not None:

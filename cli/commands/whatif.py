@@ -18,6 +18,7 @@ from kiebitz.cli.options.alterations import (
 )
 from kiebitz.cli.options.messages import message_numbered
 from kiebitz.cli.options.protocol_files import protocol_option
+from kiebitz.cli.options.records import json_option
 from kiebitz.cli.options.session import open_session, session_argument
 from kiebitz.cli.status import VIOLATIONS
 from kiebitz.cli.terminal.console import write_json
@@ -53,9 +54,7 @@ _LONGEST_TITLE = 200
     help="Insert a message directly after #N, on the same stream and in the same direction, "
     "unless only the other side sends such messages.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object with all differences, as diff does."
-)
+@json_option("Print one JSON object with all differences, as diff does.")
 def whatif(
     session: str, drop: Sequence[str], edit: Sequence[str], insert: Sequence[str], as_json: bool
 ) -> None:

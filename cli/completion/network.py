@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import click
 
-from kiebitz.cli.terminal.console import Candidate, candidates
+from kiebitz.cli.terminal.console import Candidate, with_prefix
 from kiebitz.dissectors.registry import installed
 
 _RELAYS = ("reverse:udp://", "reverse:tcp://")
@@ -53,8 +53,3 @@ def default_ports(transport: str) -> Iterator[tuple[int, str, str]]:
         if dissector.transport == transport:
             for port in sorted(dissector.default_ports):
                 yield port, dissector.protocol, dissector.grammar.title
-
-
-def with_prefix(text: str, words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
-    """Return the words with their notes that start with `text`."""
-    return candidates((word, note) for word, note in words if word.startswith(text))

@@ -6,14 +6,14 @@ The session is the one on the command line. Nothing is written, and no large cap
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 
 import click
 
 from kiebitz.cli.configuration.file import named
-from kiebitz.cli.terminal.console import Candidate, candidates
+from kiebitz.cli.terminal.console import Candidate, with_prefix
 from kiebitz.dissectors.model import PUBLIC
 from kiebitz.services.sessions import ALL_SESSIONS, all_sessions, is_database, load, session_of, split_number
 from kiebitz.storage.database.opening import open_existing
@@ -42,7 +42,7 @@ class SessionType(click.Path):
             found = [(f"{path}:{row.id}", row.name) for row in sessions(connection)]
         if param.nargs == -1:
             found.append((f"{path}{ALL_SESSIONS}", "all of them"))
-        return candidates((word, note) for word, note in found if word.startswith(incomplete))
+        return with_prefix(incomplete, found)
 
 
 def complete_player(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
@@ -50,63 +50,60 @@ def complete_player(context: click.Context, parameter: click.Parameter, text: st
     players = {name for timeline in completing_sessions(context) for name in known_players(timeline)}
     views = {PUBLIC: "what all may know", **dict.fromkeys(sorted(players - {PUBLIC}))}
     # A name that starts with - would be an option.
-    return candidates(
-        (name, about) for name, about in views.items() if name.startswith(text) and not name.startswith("-")
+    return with_prefix(text, ((name, about) for name, about in views.items() if not name.startswith("-")))
+
+
+_Words = Iterable[tuple[str, str | None]]
+_Completion = Callable[[click.Context, click.Parameter, str], list[Candidate]]
+
+
+def _of_sessions(words: Callable[[Timeline], _Words], *more: tuple[str, str | None]) -> _Completion:
+    """Return a completion with the words of each session, and more, with their notes."""
+
+    def complete(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
+        return with_prefix(text, (*chain.from_iterable(map(words, completing_sessions(context))), *more))
+
+    return complete
+
+
+def _games(timeline: Timeline) -> _Words:
+    for game in timeline.games()[:_MOST]:
+        yield str(timeline.numbers.number("games", game.id)), game.label
+
+
+def _streams(timeline: Timeline) -> _Words:
+    names = names_of_streams(timeline)
+    rows = timeline.connection.execute(
+        "SELECT id, client, server FROM streams WHERE session_id = ? ORDER BY id", (timeline.session.id,)
     )
+    for row_id, client, server in rows:
+        number = timeline.numbers.number("streams", row_id)
+        yield str(number), f"{names.get(row_id) or named(client)} to {named(server)}"
 
 
-def complete_game(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """Complete game numbers."""
-    found = (
-        (str(timeline.numbers.number("games", game.id)), game.label)
-        for timeline in completing_sessions(context)
-        for game in timeline.games()[:_MOST]
+def _first_events(timeline: Timeline) -> _Words:
+    for game in timeline.games()[:_MOST]:
+        span = timeline.span(game.id)
+        if span is not None:
+            yield f"#{timeline.numbers.number('events', span[0].id)}", f"{game.label} begins"
+
+
+def _problems(timeline: Timeline) -> _Words:
+    rows = timeline.connection.execute(
+        "SELECT d.message_id, d.severity, d.code FROM diagnostics d JOIN streams s ON s.id = d.stream_id"
+        " WHERE s.session_id = ? AND d.severity != 'note' AND d.message_id IS NOT NULL"
+        " ORDER BY d.message_id LIMIT ?",
+        (timeline.session.id, _MOST),
     )
-    return candidates((word, note) for word, note in found if word.startswith(text))
+    words = {row_id: f"{severity}[{code}]" for row_id, severity, code in rows}
+    return ((f"#{timeline.numbers.number('messages', row_id)}", note) for row_id, note in words.items())
 
 
-def complete_stream(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """Complete stream numbers, with client and server as notes."""
-    found = []
-    for timeline in completing_sessions(context):
-        names = names_of_streams(timeline)
-        rows = timeline.connection.execute(
-            "SELECT id, client, server FROM streams WHERE session_id = ? ORDER BY id", (timeline.session.id,)
-        )
-        for row_id, client, server in rows:
-            number = timeline.numbers.number("streams", row_id)
-            found.append((str(number), f"{names.get(row_id) or named(client)} to {named(server)}"))
-    return candidates((word, note) for word, note in found if word.startswith(text))
-
-
-def complete_moment(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """Complete the first event of each game, and `end`."""
-    found: list[tuple[str, str | None]] = []
-    for timeline in completing_sessions(context):
-        games = {game.id: game.label for game in timeline.games()[:_MOST]}
-        for game, label in games.items():
-            (event,) = timeline.connection.execute(
-                "SELECT min(id) FROM events WHERE game_id = ?", (game,)
-            ).fetchone()
-            if event is not None:
-                found.append((f"#{timeline.numbers.number('events', event)}", f"{label} begins"))
-    found.append(("end", None))
-    return candidates((word, note) for word, note in found if word.startswith(text))
-
-
-def complete_message(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
-    """Complete messages with warnings or errors."""
-    found = {}
-    for timeline in completing_sessions(context):
-        rows = timeline.connection.execute(
-            "SELECT d.message_id, d.severity, d.code FROM diagnostics d JOIN streams s ON s.id = d.stream_id"
-            " WHERE s.session_id = ? AND d.severity != 'note' AND d.message_id IS NOT NULL"
-            " ORDER BY d.message_id LIMIT ?",
-            (timeline.session.id, _MOST),
-        )
-        for row_id, severity, code in rows:
-            found[f"#{timeline.numbers.number('messages', row_id)}"] = f"{severity}[{code}]"
-    return candidates((word, note) for word, note in found.items() if word.startswith(text))
+complete_game = _of_sessions(_games)
+complete_stream = _of_sessions(_streams)
+complete_moment = _of_sessions(_first_events, ("end", None))
+complete_message = _of_sessions(_problems)
+"""Completions of numbers: of games, streams, first events of games, and messages with warnings or errors."""
 
 
 def completing_sessions(context: click.Context) -> Iterator[Timeline]:

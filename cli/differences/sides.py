@@ -75,9 +75,7 @@ class Side:
             "id": event.id,
             "time": self.spectator_view.seconds(event),
             "sentence": self.spectator_view.sentence(event),
-            "kind": event.kind,
-            "actor": event.actor,
-            "data": event.data,
+            **_values(event, "kind", "actor", "data"),
         }
 
 
@@ -109,7 +107,7 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
                 "b": _table(pair.b),
                 "events": {"a": pair.events[0], "b": pair.events[1]},
                 "players_by": pair.matching,
-                "players": [{"a": player.a, "b": player.b} for player in pair.players],
+                "players": [_values(player, "a", "b") for player in pair.players],
             }
             for pair in difference.tables
         ],
@@ -124,11 +122,7 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
         ],
         "differences": [
             {
-                "sort": one.sort,
-                "table": one.table,
-                "game": one.game,
-                "kind": one.kind,
-                "fields": one.fields,
+                **_values(one, "sort", "table", "game", "kind", "fields"),
                 "a": events_a[one.a] if one.a is not None else None,
                 "b": events_b[one.b] if one.b is not None else None,
             }
@@ -136,12 +130,7 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
         ],
         "messages": [
             {
-                "table": one.table,
-                "direction": one.direction,
-                "name": one.name,
-                "sort": one.sort,
-                "fields": one.fields,
-                "count": one.count,
+                **_values(one, "table", "direction", "name", "sort", "fields", "count"),
                 "a": both.a.numbers.number_if_any("messages", one.a),
                 "b": both.b.numbers.number_if_any("messages", one.b),
             }
@@ -149,8 +138,7 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
         ],
         "conversations": [
             {
-                "table": one.table,
-                "player": one.player,
+                **_values(one, "table", "player"),
                 "a": _streams(both.a, one.a),
                 "b": _streams(both.b, one.b),
             }
@@ -158,12 +146,7 @@ def difference_json(difference: Difference, both: Sides) -> dict[str, Any]:
         ],
         "diagnostics": [
             {
-                "sort": one.sort,
-                "table": one.table,
-                "severity": one.severity,
-                "code": one.code,
-                "blame": one.blame,
-                "name": one.name,
+                **_values(one, "sort", "table", "severity", "code", "blame", "name"),
                 "a": both.a.diagnostic_json(one.a),
                 "b": both.b.diagnostic_json(one.b),
             }
@@ -179,14 +162,17 @@ def _references(side: Side, ids: list[int | None]) -> dict[int, dict[str, Any]]:
 
 
 def _table(row: TableInfo | None) -> dict[str, Any] | None:
-    return None if row is None else {"id": row.id, "protocol": row.protocol, "server": row.server}
+    return None if row is None else _values(row, "id", "protocol", "server")
 
 
 def _game(side: Side, row: Game | None) -> dict[str, Any] | None:
     if row is None:
         return None
-    number = side.numbers.number("games", row.id)
-    return {"number": number, "id": row.id, "label": row.label, "result": row.result}
+    return {"number": side.numbers.number("games", row.id), **_values(row, "id", "label", "result")}
+
+
+def _values(record: msgspec.Struct, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
 
 
 def _streams(side: Side, ids: Sequence[int]) -> list[int]:

@@ -142,12 +142,7 @@ class _Pages:
             return
         yield "<h2>Not completed</h2>\n<ul>\n"
         for cell in sorted(wrong, key=lambda cell: OUTCOMES.index(cell.outcome)):
-            attempt = cell.decisive
-            yield (
-                f'<li><b class="{cell.outcome}">{SYMBOLS[cell.outcome]}</b>'
-                f' <a href="{escaped(attempt.page or "")}">{escaped(cell.name)}</a>: {cell.outcome}:'
-                f" {escaped(attempt.why)}</li>\n"
-            )
+            yield _cell_line(cell, "")
         yield "</ul>\n"
 
     def _program_link(self, role: str, name: str, up: str) -> str:
@@ -234,12 +229,7 @@ class _Pages:
         cells = [cell for cell in self._results.cells if getattr(cell, role) == name]
         yield "<ul>\n"
         for cell in cells:
-            attempt = cell.decisive
-            yield (
-                f'<li><b class="{cell.outcome}">{SYMBOLS[cell.outcome]}</b>'
-                f' <a href="../{escaped(attempt.page or "")}">{escaped(cell.name)}</a>: {cell.outcome}:'
-                f" {escaped(attempt.why)}</li>\n"
-            )
+            yield _cell_line(cell, "../")
         yield "</ul>\n"
         own: dict[tuple[str, str | None], list[str]] = {}
         for cell in cells:
@@ -252,6 +242,15 @@ class _Pages:
                 where = "" if clause is None else f" ({escaped(clause)})"
                 yield f"<li>{escaped(text)}{where}: {escaped(', '.join(names))}</li>\n"
             yield "</ul>\n"
+
+
+def _cell_line(cell: Cell, up: str) -> str:
+    attempt = cell.decisive
+    return (
+        f'<li><b class="{cell.outcome}">{SYMBOLS[cell.outcome]}</b>'
+        f' <a href="{up}{escaped(attempt.page or "")}">{escaped(cell.name)}</a>: {cell.outcome}:'
+        f" {escaped(attempt.why)}</li>\n"
+    )
 
 
 def _clients(attempt: Attempt) -> Iterator[str]:

@@ -13,7 +13,7 @@ import msgspec
 
 from kiebitz.cli.completion.session import completing_sessions
 from kiebitz.cli.options.messages import NoSuchMessageError, leading_number, message_numbered
-from kiebitz.cli.terminal.console import Candidate, candidates
+from kiebitz.cli.terminal.console import Candidate, with_prefix
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import (
     Assignment,
@@ -117,7 +117,7 @@ def complete_edit(context: click.Context, parameter: click.Parameter, text: str)
         with suppress(NoSuchMessageError, AssignmentError):
             row = message_numbered(timeline, number)
             found += [(_target(row).notation((name,)), None) for name in row.fields]
-    return candidates((head + word, note) for word, note in found if (head + word).startswith(text))
+    return with_prefix(text, ((head + word, note) for word, note in found))
 
 
 def find_copies(timeline: Timeline, wishes: Sequence[Wish]) -> list[Wish]:

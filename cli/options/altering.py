@@ -13,8 +13,8 @@ import click
 import msgspec
 
 from kiebitz.cli.options.catalog import complete_filter
-from kiebitz.cli.options.records import Command, RenamedOption, add_options, as_records
-from kiebitz.cli.param_type import ParamType
+from kiebitz.cli.options.records import Command, Option, RenamedOption, add_options, as_records
+from kiebitz.cli.param_type import Parsed
 from kiebitz.cli.terminal.console import show_lines
 from kiebitz.proxy.relay.firewall_rules import Ports, Redirection, format_rules, generate_rules
 from kiebitz.proxy.relay.modes import Mode, Reverse, Transparent
@@ -64,63 +64,49 @@ class Altering(msgspec.Struct, frozen=True):
 _NAMES = Altering.__struct_fields__[:-2]
 
 
+def _rule_option(flag: str, help_text: str, change: str = "", **more: Any) -> Option:
+    """Return an option for rules about matching messages; `change` is its second value, if it has one."""
+    return click.option(
+        flag,
+        multiple=True,
+        shell_complete=complete_filter,
+        nargs=2 if change else 1,
+        metavar=f"'FILTER [WHICH]' {change}".rstrip(),
+        help=help_text,
+        **more,
+    )
+
+
 def altering_options(command: Command) -> Command:
     """Add the options of `Altering` to a command, which receives them as `altering`; see `read_rules`."""
-    about = "FILTER [WHICH]"
     return add_options(
         as_records(altering=Altering)(command),
-        click.option(
+        _rule_option(
             "--change",
-            multiple=True,
-            shell_complete=complete_filter,
-            nargs=2,
-            metavar=f"'{about}' 'FIELD=VALUE …'",
-            help="Change fields of matching messages in transit, as in "
+            "Change fields of matching messages in transit, as in "
             "--change 'msg == \"ROLLED\" [2nd]' dice=2,1. WHICH is [2nd], [first 2], [every 3rd] or "
             "[20%, seed 7], counted per direction and stream. FILTER may use state.FIELD, "
             "the state of the table at that time. "
             "The options from here to -s may be repeated and apply in the given order.",
+            "'FIELD=VALUE …'",
         ),
-        click.option(
-            "--drop",
-            multiple=True,
-            shell_complete=complete_filter,
-            metavar=f"'{about}'",
-            help="Drop matching messages.",
-        ),
-        click.option(
-            "--duplicate",
-            cls=RenamedOption,
-            former="--double",
-            multiple=True,
-            shell_complete=complete_filter,
-            metavar=f"'{about}'",
-            help="Forward matching messages twice.",
-        ),
-        click.option(
+        _rule_option("--drop", "Drop matching messages."),
+        _rule_option("--duplicate", "Forward matching messages twice.", cls=RenamedOption, former="--double"),
+        _rule_option(
             "--delay",
-            multiple=True,
-            shell_complete=complete_filter,
-            nargs=2,
-            metavar=f"'{about}' 500ms[±100ms]",
-            help="Delay matching messages and all messages behind them; with '500ms, reorder' later "
+            "Delay matching messages and all messages behind them; with '500ms, reorder' later "
             "messages overtake them.",
+            "500ms[±100ms]",
         ),
-        click.option(
+        _rule_option(
             "--insert",
-            multiple=True,
-            shell_complete=complete_filter,
-            nargs=2,
-            metavar=f"'{about}' 'NAME FIELD=VALUE …'",
-            help="Insert a message after each matching one, on the same stream, in the same direction "
+            "Insert a message after each matching one, on the same stream, in the same direction "
             "unless only the other side sends it.",
+            "'NAME FIELD=VALUE …'",
         ),
-        click.option(
+        _rule_option(
             "--hold",
-            multiple=True,
-            shell_complete=complete_filter,
-            metavar=f"'{about}'",
-            help="Hold matching messages until they are forwarded, edited or dropped in kiebitz watch or "
+            "Hold matching messages until they are forwarded, edited or dropped in kiebitz watch or "
             "on the page of kiebitz serve.",
         ),
         click.option(
@@ -211,28 +197,25 @@ _INTERFACE = re.compile(r"[\w.@:+-]{1,15}", re.A)
 """Names without characters that a shell interprets, as the rules are a shell script."""
 
 
-class PortsType(ParamType[Ports]):
-    """Parser of `9000`, `udp/9000` and `7001-7003`."""
-
-    name = "ports"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Ports:
-        match = _PORTS.fullmatch(value)
-        first, last = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
-        if match is None or not 0 < first <= last <= _HIGHEST:
-            self.fail(f"'{value}' is not of the form 9000, udp/9000 or 7001-7003", param, ctx)
-        return Ports(first, last, TRANSPORTS.get(match[1] or ""))
+def _parse_ports(value: str) -> Ports:
+    match = _PORTS.fullmatch(value)
+    first, last = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
+    if match is None or not 0 < first <= last <= _HIGHEST:
+        raise ValueError(f"'{value}' is not of the form 9000, udp/9000 or 7001-7003")
+    return Ports(first, last, TRANSPORTS.get(match[1] or ""))
 
 
-class InterfaceType(ParamType[str]):
-    """Parser of a network interface's name; the interface need not exist yet."""
+def _parse_interface(value: str) -> str:
+    if not _INTERFACE.fullmatch(value):
+        raise ValueError(f"'{value}' is not the name of an interface, such as wlan0 or lo")
+    return value
 
-    name = "interface"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not _INTERFACE.fullmatch(value):
-            self.fail(f"'{value}' is not the name of an interface, such as wlan0 or lo", param, ctx)
-        return value
+PORTS = Parsed("ports", _parse_ports)
+"""Type of `9000`, `udp/9000` and `7001-7003`."""
+
+INTERFACE = Parsed("interface", _parse_interface)
+"""Type of a network interface's name; the interface need not exist yet."""
 
 
 class RedirectedTraffic(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kiebitz.cli.options.session import SESSION_ARGUMENTS, open_session
-from kiebitz.cli.terminal.console import Candidate, candidates
+from kiebitz.cli.terminal.console import Candidate, with_prefix
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.services.sessions import all_sessions
 from kiebitz.storage.read import conditions
@@ -55,7 +55,7 @@ def _compiled(context: click.Context, parameter: click.Parameter, text: str | No
 def complete_filter(context: click.Context, parameter: click.Parameter, text: str) -> list[Candidate]:
     """Complete the name at the end of a filter."""
     before, names = conditions.complete_filter(text)
-    return candidates((before + name, None) for name in names)
+    return with_prefix("", ((before + name, None) for name in names))
 
 
 filter_option = click.option(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from kiebitz.cli.completion.network import default_ports, with_prefix
-from kiebitz.cli.terminal.console import Candidate
+from kiebitz.cli.completion.network import default_ports
+from kiebitz.cli.terminal.console import Candidate, with_prefix
 from kiebitz.dissectors.registry import installed
 from kiebitz.services.decode_as import NO_GAME, TRANSPORTS, DecodeAsError, parse_decode_as
 

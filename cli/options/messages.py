@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from kiebitz.cli.completion.session import complete_game, complete_moment, complete_player
-from kiebitz.cli.param_type import ParamType, Parsed
+from kiebitz.cli.param_type import Parsed
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import PUBLIC, Message
 from kiebitz.services.sessions import nearest_number
@@ -24,18 +24,14 @@ class NoSuchMessageError(KiebitzError):
     """A session has no message of this number; the text gives the nearest numbers."""
 
 
-class MessageNumber(ParamType[int]):
-    """Parser of a message number."""
+def _parse_number(value: str) -> int:
+    number, rest = leading_number(value)
+    if number is None or rest:
+        raise ValueError(f"{value!r} is not a message number, as in '#31' or 31")
+    return number
 
-    name = "message"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        number, rest = leading_number(value)
-        if number is None or rest:
-            self.fail(f"{value!r} is not a message number, as in '#31' or 31", param, ctx)
-        return number
+MESSAGE_NUMBER = Parsed("message", _parse_number)
 
 
 def leading_number(text: str) -> tuple[int | None, str]:

@@ -12,7 +12,7 @@ import msgspec
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.options.records import DATABASE
-from kiebitz.cli.param_type import ParamType
+from kiebitz.cli.param_type import Parsed
 from kiebitz.cli.status import FAILED
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.sessions import default_name
@@ -34,24 +34,21 @@ class Condition(NamedTuple):
     number: float
 
 
-class ConditionType(ParamType[Condition]):
-    """Parser of KIND:NUMBER; `units` maps each kind to its unit, in capitals."""
+def condition_type(units: Mapping[str, str]) -> Parsed[Condition]:
+    """Return a parser of KIND:NUMBER; `units` maps each kind to its unit, in capitals."""
 
-    name = "condition"
-
-    def __init__(self, units: Mapping[str, str]) -> None:
-        self._units = units
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Condition:
+    def parse(value: str) -> Condition:
         kind, colon, text = value.partition(":")
         try:
             number = float(text)
         except ValueError:
             number = -1.0
-        if kind not in self._units or not colon or not (math.isfinite(number) and number > 0):
-            forms = " or ".join(f"{known}:{unit}" for known, unit in self._units.items())
-            self.fail(f"'{value}' is not of the form {forms}, as in duration:60", param, ctx)
+        if kind not in units or not colon or not (math.isfinite(number) and number > 0):
+            forms = " or ".join(f"{known}:{unit}" for known, unit in units.items())
+            raise ValueError(f"'{value}' is not of the form {forms}, as in duration:60")
         return Condition(kind, number)
+
+    return Parsed("condition", parse)
 
 
 def _limits(context: click.Context, parameter: click.Parameter, given: Sequence[Condition]) -> Limits | None:
@@ -66,7 +63,7 @@ rotation_option = click.option(
     "-b",
     "limits",
     multiple=True,
-    type=ConditionType({"duration": "SECONDS", "filesize": "KB"}),
+    type=condition_type({"duration": "SECONDS", "filesize": "KB"}),
     callback=_limits,
     metavar="CONDITION",
     help="Start a new database after duration:SECONDS or at filesize:KB (of 1,000 bytes). The "
@@ -91,56 +88,46 @@ _SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([kmgt]b)", re.I | re.A)
 _LEAST = 10 * 10**6
 
 
-class SizeType(ParamType[int]):
-    """Parser of a size in decimal units, as in 500MB or 2GB; the value is in bytes."""
-
-    name = "size"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = _SIZE.fullmatch(value)
-        if match is None:
-            self.fail(f"'{value}' is not a size, as in 500MB or 2GB", param, ctx)
-        size = round(float(match[1]) * _UNITS[match[2].lower()])
-        if size < _LEAST:
-            self.fail("the minimum is 10MB", param, ctx)
-        return size
+def _parse_size(value: str) -> int:
+    """Return the bytes of a size in decimal units, as in 500MB or 2GB. Raises ValueError."""
+    match = _SIZE.fullmatch(value)
+    if match is None:
+        raise ValueError(f"'{value}' is not a size, as in 500MB or 2GB")
+    size = round(float(match[1]) * _UNITS[match[2].lower()])
+    if size < _LEAST:
+        raise ValueError("the minimum is 10MB")
+    return size
 
 
-class Utf8Type(ParamType[str]):
-    """Parser of UTF-8 text, the only text that a database can store."""
-
-    name = "text"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            self.fail("not UTF-8", param, ctx)
-        return value
+def _parse_text(value: str) -> str:
+    """Return a text in UTF-8, the only text that a database can store. Raises ValueError."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("not UTF-8") from None
+    return value
 
 
-class SessionNameType(Utf8Type):
-    """Parser of a session's name."""
+def _parse_name(value: str) -> str:
+    if not value.strip():
+        raise ValueError("the name is empty")
+    return _parse_text(value)
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.strip():
-            self.fail("the name is empty", param, ctx)
-        return super().convert(value, param, ctx)
 
+UTF8 = Parsed("text", _parse_text)
+SESSION_NAME = Parsed("text", _parse_name)
 
 name_option = click.option(
     "--name",
     "name",
-    type=SessionNameType(),
+    type=SESSION_NAME,
     metavar="NAME",
     help="Name of the session, as in 'Gruppe 1': the page shows it. Default: the command and the time.",
 )
 
 max_size_option = click.option(
     "--max-size",
-    type=SizeType(),
+    type=Parsed("size", _parse_size),
     metavar="SIZE",
     help="Stop recording at this size of all files together, as in 500MB or 2GB (1,000 MB). In "
     "any case 5 % of the disk, or 1 GB if that is less, stay free.",

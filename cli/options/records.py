@@ -80,6 +80,11 @@ output_option = click.option(
 )
 
 
-def svg_option(help_text: str, kind: click.Path | None = None) -> Callable[[Any], Any]:
+def json_option(help_text: str) -> Option:
+    """Return an option for JSON instead of text, as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=help_text)
+
+
+def svg_option(help_text: str, kind: click.Path | None = None) -> Option:
     """Return an option for the SVG file to write; None if it is not given."""
     return click.option("--svg", "svg", type=kind or click.Path(), metavar="FILE", help=help_text)

@@ -7,8 +7,10 @@ import sqlite3
 import click
 
 from kiebitz.cli.completion.session import SessionType
+from kiebitz.cli.plugins import warn_about_missing
 from kiebitz.services.sessions import apply_protocol_files, load, session_of, split_number
 from kiebitz.services.standard_streams import warn
+from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.timeline import Timeline
 
 session_argument = click.argument("session", metavar="SESSION", type=SessionType(), is_eager=True)
@@ -35,6 +37,18 @@ def open_session(given: str, warns: bool = True) -> Timeline:
         if warns:
             warn(f"{given} is dissected again with the protocol files given; kiebitz redissect stores that")
     return applied
+
+
+def open_session_as(given: str, player: str | None = None) -> Timeline:
+    """Open a session to show it, as a player sees it; see `open_session`.
+
+    Raises StorageError, also for an unknown player, and CaptureError.
+    """
+    timeline = open_session(given)
+    warn_about_missing(timeline)
+    if player is not None:
+        check_player(timeline, player)
+    return timeline
 
 
 def open_stored_session(given: str, warns: bool = True) -> Timeline:

@@ -24,6 +24,7 @@ from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.case import Case
+from kiebitz.proxy.system.deferred_signals import signals_handled
 from kiebitz.services.output_files import opened
 from kiebitz.services.probing.connection_setup import ProbeSetup, targets
 from kiebitz.services.probing.known_failures import KnownFailures
@@ -102,11 +103,10 @@ def _finish(
     results: list[Result] = []
     left: str | None = None
     is_interrupted = False
-    # Stop the started program on SIGTERM, too.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    watching = ProgressView(cases[: run.max_cases])
     try:
-        watching = ProgressView(cases[: run.max_cases])
-        with Live(watching):
+        # Stop the started program on SIGTERM, too.
+        with signals_handled(signal.SIGTERM), Live(watching):
             for result in test_run.run(cases):
                 marked = result if known is None else known.mark(result)
                 results.append(marked)
@@ -115,8 +115,6 @@ def _finish(
     except KeyboardInterrupt:
         is_interrupted = True
         left = f"{counted(len(cases) - len(results), 'case')}: interrupted"
-    finally:
-        signal.signal(signal.SIGTERM, before)
     places = {case.name: number for number, case in enumerate(cases)}
     return _Finished(
         sorted(results, key=lambda result: places[result.case]),

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem as Candidate
+from click.shell_completion import CompletionItem
 
 from kiebitz.dissectors.escaping import cell, json_text, printable
 from kiebitz.services.standard_streams import print_error_line
@@ -23,29 +23,7 @@ from kiebitz.services.standard_streams import print_error_line
 if TYPE_CHECKING:
     from kiebitz.dissectors.model import Severity
 
-__all__ = [
-    "Candidate",
-    "Line",
-    "Part",
-    "Styled",
-    "candidates",
-    "colour_is_forced",
-    "confirmed",
-    "ellipsis",
-    "is_terminal",
-    "letters_of_output",
-    "plain",
-    "set_colour_preference",
-    "show_line",
-    "show_lines",
-    "terminal_columns",
-    "wrapped",
-    "write_csv",
-    "write_json",
-    "write_json_array",
-    "write_json_lines",
-]
-
+Candidate = CompletionItem
 
 _NO_COLOUR = "NO_COLOR"
 _FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
@@ -100,15 +78,15 @@ def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> list[st
     )
 
 
-def candidates(words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
-    """Return completion candidates: words, each with a note.
+def with_prefix(text: str, words: Iterable[tuple[str, str | None]]) -> list[Candidate]:
+    """Return completion candidates: the words that begin with a text, each with a note.
 
     Empty words, which zsh ignores, and words that need escaping are left out.
     """
     return [
         Candidate(word, help=None if note is None else printable(note))
         for word, note in words
-        if word and printable(word) == word
+        if word and word.startswith(text) and printable(word) == word
     ]
 
 

@@ -15,7 +15,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 from rich.console import Console as RichConsole
-from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import ConsoleOptions as ConsoleOptions
+from rich.console import Group as Group
+from rich.console import RenderableType as RenderableType
+from rich.console import RenderResult as RenderResult
 from rich.json import JSON
 from rich.live import Live as RichLive
 from rich.markup import escape
@@ -29,38 +32,16 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as RichProgress
-from rich.progress_bar import ProgressBar
-from rich.segment import Segment
-from rich.style import Style
-from rich.table import Table
+from rich.progress_bar import ProgressBar as ProgressBar
+from rich.segment import Segment as Segment
+from rich.style import Style as Style
+from rich.table import Table as Table
 from rich.text import Text as RichText
 
 from kiebitz.cli.terminal.console import colour_is_forced, is_terminal
 from kiebitz.dissectors.escaping import printable
 from kiebitz.services.evidence.cells import cell_len
 from kiebitz.services.standard_streams import is_stderr_terminal
-
-__all__ = [
-    "LINE_BREAK",
-    "AnyConsole",
-    "Console",
-    "ConsoleOptions",
-    "Group",
-    "Live",
-    "OnProgress",
-    "Progress",
-    "ProgressBar",
-    "RenderResult",
-    "RenderableType",
-    "Segment",
-    "Style",
-    "Table",
-    "Text",
-    "as_json",
-    "counting",
-    "loading",
-    "progress_bar",
-]
 
 _WORD = re.compile(r'\s*(?>(?:"[^"]*"|\S)+)\s*')
 _ITEM = re.compile(r'(?>(?:"[^"]*"|[^,])*),\s*|(?>(?:"[^"]*"|[^,])+)')

@@ -350,30 +350,13 @@ def show(
             yield [[value(record) for value in values] for record in batch]
             flush()
 
+    keys, single = [column.key for column in shown], chain.from_iterable(rows())
     if form is None:
         show_table(shown, rows())
+    elif form in ("csv", "tsv"):
+        write_csv(chain([keys], single), "," if form == "csv" else "\t")
     else:
-        write = {"json": _json, "nl": _lines, "csv": _csv, "tsv": _tsv}[form]
-        write([column.key for column in shown], rows())
+        write = write_json_array if form == "json" else write_json_lines
+        write(dict(zip(keys, row, strict=True)) for row in single)
     if not seen:
         warn(nothing)
-
-
-def _objects(keys: Sequence[str], rows: Iterable[Sequence[Row]]) -> Iterator[dict[str, Any]]:
-    return (dict(zip(keys, row, strict=True)) for batch in rows for row in batch)
-
-
-def _json(keys: Sequence[str], rows: Iterable[Sequence[Row]]) -> None:
-    write_json_array(_objects(keys, rows))
-
-
-def _lines(keys: Sequence[str], rows: Iterable[Sequence[Row]]) -> None:
-    write_json_lines(_objects(keys, rows))
-
-
-def _csv(keys: Sequence[str], rows: Iterable[Sequence[Row]], delimiter: str = ",") -> None:
-    write_csv(chain([keys], chain.from_iterable(rows)), delimiter)
-
-
-def _tsv(keys: Sequence[str], rows: Iterable[Sequence[Row]]) -> None:
-    _csv(keys, rows, "\t")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import signal
 import socket
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from ipaddress import ip_address
 from urllib.parse import quote
@@ -29,10 +28,8 @@ from kiebitz.cli.web.session_folders import MAX_SESSIONS, SessionFolders
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.registry import using_copies
 from kiebitz.proxy.relay.modes import endpoint
-from kiebitz.proxy.system.deferred_signals import end_with_parent
+from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS, end_with_parent, signals_handled
 from kiebitz.services.standard_streams import flush, warn
-
-ENDING = (signal.SIGINT, signal.SIGTERM)
 
 _ACK_TIMEOUT_S = 60
 """Time in seconds after which unacknowledged data closes a connection."""
@@ -124,15 +121,9 @@ class _Uvicorn(uvicorn.Server):
             warn(fault(error))
             self.should_exit = True
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]  # uvicorn's
         """Shut down on SIGINT and SIGTERM alike, so that temporary files are removed."""
-        before = {number: signal.signal(number, self.handle_exit) for number in ENDING}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        return signals_handled(*TERMINATION_SIGNALS, handler=self.handle_exit)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._accepting is not None:

@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
+from types import FrameType
 from typing import ParamSpec, TypeVar
 
 PARENT = "KIEBITZ_PARENT_LIVES"
@@ -30,6 +31,19 @@ def end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     Thread(target=wait, name="parent", daemon=True).start()
+
+
+@contextmanager
+def signals_handled(
+    *numbers: signal.Signals, handler: Callable[[int, FrameType | None], object] = signal.default_int_handler
+) -> Iterator[None]:
+    """Handle signals within the context like Ctrl-C, or by another handler."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 TERMINATION_SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -110,7 +110,7 @@ def test_an_escape_is_wrapped_as_it_is_shown() -> None:
 
 
 def test_text_that_needs_escapes_is_no_candidate() -> None:
-    found = console.candidates([("a", HOSTILE), (HOSTILE, None)])
+    found = console.with_prefix("", [("a", HOSTILE), (HOSTILE, None)])
     assert [(item.value, item.help) for item in found] == [("a", printable(HOSTILE))]
 
 
