@@ -289,7 +289,7 @@ def test_it_is_reported_in_its_own_words(
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("kiebitz.cli.commands.state.open_session", fails)
+    monkeypatch.setattr("kiebitz.cli.commands.state.open_session_as", fails)
     done = kiebitz("state", TINY)
     assert done.status == status
     assert done.err.splitlines() == ["kiebitz: it is so", *error.excerpt()]
@@ -299,7 +299,7 @@ def test_any_other_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("it is so")
 
-    monkeypatch.setattr("kiebitz.cli.commands.state.open_session", fails)
+    monkeypatch.setattr("kiebitz.cli.commands.state.open_session_as", fails)
     done = kiebitz("state", TINY)
     assert done.status == 1
     assert "internal error of Kiebitz: RuntimeError('it is so')" in done.err
