@@ -385,6 +385,8 @@ class BinaryBoolean(Binary):
 class BinarySequence(Binary):
     """Bytes of a fixed length, with a length prefix, or all that remain."""
 
+    fill = b"\0"
+
     def __init__(self, size: int | str | None, of: Format) -> None:
         self.fixed_length = size if isinstance(size, int) else None
         self.prefix: Binary | None = None
@@ -407,11 +409,11 @@ class BinarySequence(Binary):
             yield (), self, *self.bounds(data, at, end)
 
     def wrap(self, data: bytes) -> bytes:
-        """Return bytes with their length, or filled up with zeros."""
+        """Return bytes with their length, or filled up."""
         if self.fixed_length is not None:
             if len(data) > self.fixed_length:
                 raise ValueError(f"{len(data)} bytes do not fit into {self.fixed_length}")
-            return data.ljust(self.fixed_length, b"\0")
+            return data.ljust(self.fixed_length, self.fill)
         return data if self.prefix is None else self.prefix.pack(len(data)) + data
 
     def wire_bounds(self) -> Mapping[str, Any]:
@@ -426,7 +428,7 @@ def _sized_title(noun: str, size: int | str | None) -> str:
 
 
 class BinaryText(BinarySequence):
-    """A text; a fixed length is filled up with zeros."""
+    """A text; a fixed length is filled up with zeros, or with blanks, also before it."""
 
     is_free_text = True
     wrong_texts: Sequence[Wrong] = (
@@ -455,7 +457,7 @@ class BinaryText(BinarySequence):
         start, upto = self.bounds(data, at, end)
         sent = data[start:upto]
         if self.fixed_length is not None:
-            sent = sent.rstrip(b"\0")
+            sent = self._without_fill(sent)
         try:
             text = sent.decode(self._encoding)
         except UnicodeDecodeError as error:
@@ -473,9 +475,13 @@ class BinaryText(BinarySequence):
     def pack(self, value: Any) -> bytes:
         if type(value) is not str:
             raise ValueError(f"{value!r} is not a text")
-        if self.fixed_length is not None and value.endswith("\0"):
-            raise ValueError("a text of fixed length cannot end with a zero")
-        return self.wrap(value.encode(self._encoding))
+        data = value.encode(self._encoding)
+        if self.fixed_length is not None and data != self._without_fill(data):
+            raise ValueError("a text of fixed length cannot end with what fills it up")
+        return self.wrap(data)
+
+    def _without_fill(self, data: bytes) -> bytes:
+        return data.rstrip(b"\0") if self.fill == b"\0" else data.strip(b" \0")
 
     def _bytes_of(self, text: str) -> bytes:
         return self.wrap(text.encode(self._encoding, "surrogateescape"))
@@ -485,6 +491,7 @@ class BinaryText(BinarySequence):
             "kind": "binary_text",
             **self.wire_bounds(),
             "encoding": self._encoding,
+            "filled": self.fill == b" " or None,
             "words": dict.fromkeys(self.words, True) or None,
             **({"limit": "its pattern is not checked"} if self._matches is not None else {}),
         }

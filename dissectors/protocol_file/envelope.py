@@ -31,6 +31,8 @@ class FileEnvelope(Envelope):
             # The default: these messages need no line end.
             self.line_end = b""
         self._end = framing.end.encode()
+        self._closing = self.line_end.rstrip(LINE_ENDS) if self._stripped == LINE_ENDS else b""
+        """The delimiter after the last field."""
         if not any_line_end:
             is_all = framing.kind == "datagrams" or (framing.kind == "lines" and bool(self._stripped))
             self.stripped = self._stripped if is_all else None
@@ -38,6 +40,8 @@ class FileEnvelope(Envelope):
             self.stripped = self._stripped = b""
         if self._has_lines:
             self.stripped, self._stripped = None, b""
+        if self._closing:
+            self.stripped = None
         self.is_line = framing.kind in ("lines", of.kind)
         self.has_only_blanks = framing.kind not in ("delimiter", "block", "size")
         if framing.kind == "size":
@@ -63,6 +67,8 @@ class FileEnvelope(Envelope):
         if not self._stripped:
             return Body(start, end)
         end = start + len(frame[start:end].rstrip(self._stripped))
+        if self._closing and frame.endswith(self._closing, start, end):
+            end -= len(self._closing)
         if self._stripped != LINE_ENDS:
             start = end - len(frame[start:end].lstrip(self._stripped))
         return Body(start, end)
@@ -97,6 +103,8 @@ class FileEnvelope(Envelope):
             return self.line_end.join([*body.split(b"\n"), self._end, b""])
         if self._has_lines:
             body = body.replace(b"\n", self.line_end)
+        if kind == "datagrams" and not body:
+            return body
         return self._padded(body) if kind == "size" else body + self.line_end
 
     def rewrap(self, frame: bytes, body: bytes) -> bytes:
@@ -115,6 +123,7 @@ class FileEnvelope(Envelope):
             "kind": "line_fields" if self._has_lines else framing.kind,
             "end": framing.end if framing.kind in ("delimiter", "block") else None,
             "size": framing.size or None,
+            "closing": self._closing.decode() or None,
             "skips_blanks": framing.kind in ("json", "xml") or None,
         }
 

@@ -1,4 +1,4 @@
-"""The beginnings of messages: the header of binary frames, and the optional text before a message.
+"""The beginnings of messages: headers, and the optional text before a message.
 
 A header has constants, the length of the message, the number or text for its name, and fields. The text, such
 as `6@4 `, has fields with characters around them, and a blank or delimiter.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.fields import quoted
 from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import (
@@ -21,6 +23,7 @@ from kiebitz.dissectors.protocol_file.binary_types import (
     Binary,
     BinaryNumber,
     BinarySequence,
+    BinaryText,
     Varint,
     binary_type,
     name_type,
@@ -31,11 +34,15 @@ from kiebitz.dissectors.protocol_file.specification import (
     NAME,
     BeforePart,
     BinaryType,
+    FieldSpec,
     FieldTypeSpec,
     Format,
     Framing,
+    HeaderPart,
+    IdentifierType,
     NumberType,
     Specification,
+    TextType,
 )
 from kiebitz.dissectors.protocol_file.text_types import text_type
 
@@ -47,6 +54,13 @@ PLAUSIBLE = 1 << 16
 
 _STRONG = 2
 """Number of constant bytes that other data hardly has by chance."""
+
+_LONGEST = 256
+"""Maximum length, in bytes, of a text of a header up to the constant after it."""
+
+_MAX_DIGITS = 9
+_FILLS = b" \0"
+"""Bytes that fill up a text of a fixed size."""
 
 
 class Extent(NamedTuple):
@@ -68,12 +82,16 @@ class Beginning(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a header: a constant if it has no name; `size` is 0 if that varies."""
+    """A part of a header: a constant if it has no name.
+
+    `size` is 0 if that varies: of a number, or of a text up to the constant `until`.
+    """
 
     name: str
     type: FieldType | None
     size: int
     constant: bytes
+    until: bytes = b""
 
 
 class Read(msgspec.Struct):
@@ -101,14 +119,17 @@ class Header:
     def __init__(self, framing: Framing, of: Format, beginning: Beginning | None = None) -> None:
         self._framing = framing
         order = msgspec.structs.replace(of, order=framing.order)
+        header = framing.header
+        if not header and framing.kind == "length":
+            header = (HeaderPart(FieldSpec(LENGTH, BinaryType(framing.prefix), framing.prefix)),)
+        fields = [part.field for part in header if part.field is not None]
+        is_text = all(is_text_part(field) for field in fields)
         self.parts: Sequence[Part] = [
             Part("", None, len(part.constant), part.constant)
             if part.field is None
-            else _part(part.field.name, binary_type(part.field.type, order))
-            for part in framing.header
+            else _part(part.field, order, following.constant, is_text)
+            for part, following in with_next(header)
         ]
-        if not self.parts and framing.kind == "length":
-            self.parts = [_part(LENGTH, binary_type(BinaryType(framing.prefix), order))]
         self.has_length = any(part.name == LENGTH for part in self.parts)
         known = sum(len(part.constant) for part in self.parts)
         self.is_strong = max(known, beginning.least if beginning is not None else 0) >= _STRONG
@@ -122,29 +143,32 @@ class Header:
         """Return the extent of the frame whose header is at an offset; None if the header is incomplete."""
         begin, length, own = at, 0, 0
         for part in self.parts:
-            size = part.size
-            if not size:
-                found = read_varint(data, at, end)
-                if found is None:
-                    return self._no_varint(data, at, end)
-                value, upto = found
-                size = upto - at
-            elif at + size > end:
-                is_wrong = bool(part.constant) and not part.constant.startswith(data[at:end])
-                return Extent(end, INVALID) if is_wrong else None
-            elif part.constant:
-                if data[at : at + size] != part.constant:
-                    return Extent(at + size, INVALID)
-            elif part.name == LENGTH:
-                value = int.from_bytes(data[at : at + size], self._framing.order)
+            size = _size(part, data, at, end)
+            if size is None:
+                return self._incomplete(part, data, at, end)
+            if part.constant and data[at : at + size] != part.constant:
+                return Extent(at + size, INVALID)
             if part.name == LENGTH:
-                length, own = value, size
+                number = self._number(part, data, at, at + size)
+                if number is None:
+                    return Extent(at + size, INVALID)
+                length, own = number, size
             at += size
         if not self.has_length:
             return Extent(at, self.fixed_size or end - begin)
         inclusive = self._framing.inclusive
         size = at - begin + length - (own if inclusive == "length" else at - begin if inclusive else 0)
         return Extent(at, size if size >= at - begin else INVALID)
+
+    def _number(self, part: Part, data: bytes | bytearray, at: int, upto: int) -> int | None:
+        """Return the length at an offset; None if a text is no number."""
+        if isinstance(part.type, BinaryText):
+            digits = bytes(data[at:upto]).strip(_FILLS)
+            return int(digits) if digits.isdigit() and len(digits) <= _MAX_DIGITS else None
+        if part.size:
+            return int.from_bytes(data[at:upto], self._framing.order)
+        found = read_varint(data, at, upto)
+        return found and found[0]
 
     def plausible(self, data: bytes | bytearray, at: int, end: int) -> Extent | None:
         """Return the extent of what begins like a message, else an invalid one; None if it is incomplete."""
@@ -159,13 +183,17 @@ class Header:
                 return Extent(found.start, INVALID)
         return found
 
-    def _no_varint(self, data: bytes | bytearray, at: int, end: int) -> Extent | None:
-        """Return the extent of a number that is never valid; None if it is incomplete."""
+    def _incomplete(self, part: Part, data: bytes | bytearray, at: int, end: int) -> Extent | None:
+        """Return the extent of a part that is never valid; None if it is incomplete."""
+        if part.size:
+            is_wrong = bool(part.constant) and not part.constant.startswith(data[at:end])
+            return Extent(end, INVALID) if is_wrong else None
+        longest = _LONGEST if part.until else MAX_VARINT
         ends = (upto for upto in range(at, min(end, at + MAX_VARINT)) if data[upto] < 0x80)
-        upto = next(ends, None)
+        upto = None if part.until else next(ends, None)
         if upto is not None:
             return Extent(upto + 1, INVALID)
-        return Extent(at + MAX_VARINT, INVALID) if end - at >= MAX_VARINT else None
+        return Extent(at + longest, INVALID) if end - at >= longest else None
 
     def read(self, frame: bytes) -> Read:
         """Return the header of a frame; raise Mismatch if the frame contradicts it."""
@@ -174,22 +202,25 @@ class Header:
         read = Read(places, {})
         at = 0
         for part in self.parts:
-            upto = at + part.size
-            if not part.size:
-                number = read_varint(frame, at, len(frame))
-                upto = len(frame) + 1 if number is None else number[1]
+            size = _size(part, frame, at, len(frame))
+            upto = at + (part.size or len(frame) + 1 if size is None else size)
             if part.constant and frame[at:upto] != part.constant:
                 shown = frame[at:upto].hex(" ")
                 problem = f"the header has {shown or 'no bytes'} in place of {part.constant.hex(' ')}"
                 raise Mismatch(at, min(upto, len(frame)), problem, part.constant.hex(" "), "bad-header")
             if upto > len(frame):
                 break
+            if part.name == LENGTH and self._number(part, frame, at, upto) is None:
+                problem = f"{quoted(frame[at:upto].decode(errors='replace'))} is no length"
+                raise Mismatch(at, upto, problem, "digits", "bad-length")
             places.append((part, at, upto))
             if part.type is not None and part.name != LENGTH:
                 self._read_value(read, part, _binary(part), frame, at, upto)
             at = read.start = upto
         if found is None or found.size != len(frame):
             problem = f"the length does not fit these {len(frame)} bytes"
+            if not self.has_length:
+                problem = "the message ends within its header"
             raise Mismatch(0, len(frame), problem, "the length of the message", "bad-length")
         return read
 
@@ -213,7 +244,8 @@ class Header:
             elif part.name == LENGTH:
                 pieces.append(None)
             else:
-                pieces.append(_binary(part).pack(sent if part.name == NAME else fields[part.name]))
+                kind = _binary(part)
+                pieces.append(_packed_name(kind, sent) if part.name == NAME else kind.pack(fields[part.name]))
         own = sum(len(piece) for piece in pieces if piece is not None)
         return b"".join(self._length(len(body), own) if piece is None else piece for piece in pieces) + body
 
@@ -223,7 +255,7 @@ class Header:
         inclusive = self._framing.inclusive
         counted = size + (other if inclusive == "header" else 0)
         for own in range(1, MAX_VARINT + 1):
-            packed = kind.pack(counted + (own if inclusive else 0))
+            packed = _packed_name(kind, counted + (own if inclusive else 0))
             if len(packed) <= own:
                 return packed
         raise ValueError("the length does not fit")
@@ -240,7 +272,12 @@ class Header:
             "header": [
                 {"constant": part.constant.hex()}
                 if part.type is None
-                else {"name": part.name, "size": part.size or None, "type": part.type.wire_type()}
+                else {
+                    "name": part.name,
+                    "size": part.size or None,
+                    "until": part.until.hex() or None,
+                    "type": part.type.wire_type(),
+                }
                 for part in self.parts
             ],
             "inclusive": self._framing.inclusive or None,
@@ -252,10 +289,47 @@ class Header:
         }
 
 
-def _part(name: str, kind: Binary) -> Part:
+def _part(field: FieldSpec, of: Format, until: bytes, is_text: bool) -> Part:
+    """Return a part of a header that has a name; in a header that `is_text`, blanks fill up a fixed size."""
+    spec = field.type
+    inner = spec.of if isinstance(spec, IdentifierType) else spec
+    if isinstance(inner, TextType):
+        inner = msgspec.structs.replace(inner, rest=True)
+        spec = msgspec.structs.replace(spec, of=inner) if isinstance(spec, IdentifierType) else inner
+    kind = binary_type(spec, of)
+    if is_text and isinstance(kind, BinaryText):
+        kind.fill = b" "
     size = fixed_size(kind)
-    assert size is not None, f"{name} has a fixed size"
-    return Part(name, kind, size, b"")
+    return Part(field.name, kind, size or 0, b"", until if size is None else b"")
+
+
+def with_next(parts: Sequence[HeaderPart]) -> Iterator[tuple[HeaderPart, HeaderPart]]:
+    """Yield each part of a header with the one after it, which is empty after the last."""
+    return pairwise((*parts, HeaderPart()))
+
+
+def is_text_part(field: FieldSpec) -> bool:
+    """Return True if a part of a header is a text."""
+    kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
+    return isinstance(kind, TextType) or (isinstance(kind, BinaryType) and kind.kind == "text")
+
+
+def _size(part: Part, data: bytes | bytearray, at: int, end: int) -> int | None:
+    """Return the size of a part at an offset; None if its end is not in the data."""
+    if part.size:
+        return part.size if at + part.size <= end else None
+    if part.until:
+        upto = data.find(part.until, at, min(end, at + _LONGEST))
+        return upto - at if upto >= 0 else None
+    found = read_varint(data, at, end)
+    return found and found[1] - at
+
+
+def _packed_name(kind: Binary, sent: Any) -> bytes:
+    """Return the bytes of what stands for the name, or of a length: in a text, a number has leading zeros."""
+    if isinstance(kind, BinaryText) and type(sent) is int:
+        sent = str(sent).zfill(kind.fixed_length or 1)
+    return kind.pack(sent)
 
 
 def _binary(part: Part) -> Binary:
@@ -280,10 +354,11 @@ def beginning_of(specification: Specification, direction: Direction) -> Beginnin
             pieces.append(_either(_packed(_binary(part), named.values())))
             known += part.size or 1
         else:
-            pieces.append(b"[\\s\\S]{%d}" % part.size if part.size else b"[\x80-\xff]{0,9}[\x00-\x7f]")
-            longest += part.size or MAX_VARINT
+            varying = b"[\\s\\S]{0,%d}?" % _LONGEST if part.until else b"[\x80-\xff]{0,9}[\x00-\x7f]"
+            pieces.append(b"[\\s\\S]{%d}" % part.size if part.size else varying)
+            longest += part.size or (_LONGEST if part.until else MAX_VARINT)
             continue
-        longest += part.size or MAX_VARINT
+        longest += part.size or (_LONGEST if part.until else MAX_VARINT)
         known_to = len(pieces)
     names: list[bytes] = []
     if NAMELESS in named:
@@ -306,7 +381,7 @@ def _packed(kind: Binary, values: Iterable[Any]) -> Iterator[bytes]:
     """Yield the bytes of the values that the type has."""
     for value in values:
         with suppress(ValueError):
-            yield kind.pack(value)
+            yield _packed_name(kind, value)
 
 
 def _either(texts: Iterable[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""The codec of frames with a binary header; the codec of the format reads and writes what follows it."""
+"""The codec of frames with a header; the codec of the format reads and writes what follows it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ from kiebitz.dissectors.protocol_file.specification import LENGTH, NAME, Framing
 _WHOLE = Framing(kind="datagrams")
 """The framing of a message that is all that there is."""
 
+_ENDED = ("lines", "delimiter", "block")
+"""Framings in which a message has an end."""
+
 
 class HeaderCodec(CarriedCodec):
     """The codec of frames with a header, which may have the code of the name, and fields of all messages."""
@@ -58,8 +61,9 @@ class HeaderCodec(CarriedCodec):
         if framing.kind == "size":
             size = framing.size - sum(part.size for part in self.header.parts)
             around = Framing(kind="size", size=size)
-        elif framing.before:
-            around = msgspec.structs.replace(framing, before=())
+        elif framing.before or framing.kind in _ENDED:
+            around = msgspec.structs.replace(framing, before=(), header=())
+        self._end = framing.end.encode() if framing.kind in _ENDED else None
         inner = msgspec.structs.replace(specification, framing=around, messages=messages)
         rows = [*rows_of(inner)]
         self._inner = {id(outer): row for outer, row in zip(grammar.rows, rows, strict=True)}
@@ -87,8 +91,12 @@ class HeaderCodec(CarriedCodec):
         """Return the codec of a message, None if its name is not known."""
         if not self._has_name:
             return next(iter(self._codecs.values()))
-        name = self._names.get((direction, read.sent), read.sent)
-        return self._codecs.get((direction, name))
+        return self._codecs.get((direction, self._name(read.sent, direction)))
+
+    def _name(self, sent: Any, direction: Direction) -> Any:
+        """Return the name for what was sent, which may be the digits of a code."""
+        code = int(sent) if isinstance(sent, str) and sent.isdecimal() else sent
+        return self._names.get((direction, code), sent)
 
     # Decoding and encoding.
 
@@ -117,7 +125,7 @@ class HeaderCodec(CarriedCodec):
             return _violation(read.error[1])
         place = next((at, upto - at) for part, at, upto in read.places if part.name == NAME)
         opposite = OPPOSITE[direction]
-        is_others = (opposite, self._names.get((opposite, read.sent), read.sent)) in self._codecs
+        is_others = (opposite, self._name(read.sent, opposite)) in self._codecs
         return unknown_name(self.grammar, read.sent, direction, place, is_others)
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
@@ -138,7 +146,10 @@ class HeaderCodec(CarriedCodec):
     def _written(self, name: str, direction: Direction, fields: Mapping[str, Any], body: bytes) -> bytes:
         if not fields.keys() >= self._needed:
             raise ValueError(f"{direction} {name} lacks fields of the header")
-        return self.header.write(self._codes.get((direction, name), name), fields, body)
+        frame = self.header.write(self._codes.get((direction, name), name), fields, body)
+        if self._end and self._end in frame[: len(frame) - len(body)]:
+            raise ValueError("the header would contain the end of the message")
+        return frame
 
     def _without_own(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in fields.items() if name not in self._own}
@@ -223,7 +234,9 @@ class HeaderCodec(CarriedCodec):
             framing = {**(inner["framing"] or {"kind": "lines"}), **self.header.wire()}
             return {**inner, "framing": framing, "runtime": (*inner["runtime"], "before")}
         runtime = (*inner["runtime"], "struct", "header")
-        return {**inner, "framing": self.header.wire(), "runtime": runtime}
+        around = [self.header.wire(), inner["framing"] or {}]
+        first, last = around if self._end is not None else reversed(around)
+        return {**inner, "framing": {**first, **last}, "runtime": runtime}
 
     def wire_row(self, row: MessageType) -> Mapping[str, Any]:
         code = self._codes.get((row.direction, row.name))

@@ -21,7 +21,8 @@ from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.text_message import spans_of
 from kiebitz.dissectors.grammar.tokens import Splitter, Texts, Token, Tokenizer
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocol_file.header import TextHead
+from kiebitz.dissectors.protocol_file.header import Header, TextHead
+from kiebitz.dissectors.protocol_file.header_codec import HeaderCodec
 from kiebitz.dissectors.protocol_file.specification import Specification
 
 LINE = "\n"
@@ -135,9 +136,11 @@ _NOTHING = _Wanted()
 
 
 class LineExtents:
-    """The lines of the messages of one direction; `before` is the text before their names."""
+    """The lines of the messages of one direction; `before` is the beginning before their names."""
 
-    def __init__(self, codec: LineFieldsCodec, direction: Direction, before: TextHead | None) -> None:
+    def __init__(
+        self, codec: LineFieldsCodec, direction: Direction, before: Header | TextHead | None
+    ) -> None:
         self._codec, self._direction, self._before = codec, direction, before
         self._encoding = codec.encoding
 
@@ -161,7 +164,10 @@ class LineExtents:
         """Return the rows that a message with this first line may have, and the tokens after the name."""
         if self._before is not None:
             data = line.encode()
-            line = data[self._before.extent(data, 0, len(data)).start :].decode()
+            found = self._before.extent(data, 0, len(data))
+            if found is None or not found.size:
+                return (), ()
+            line = data[found.start :].decode()
         texts = self._codec.tokenizer.texts(line)
         name, first = self._codec.name_in(texts, self._direction)
         return () if name is None else self._codec.grammar.rows_named(self._direction, name), texts[first:]
@@ -267,6 +273,6 @@ def line_extents(
         while isinstance(inner, CarriedCodec) and (within := inner.inner_of(row)) is not None:
             inner, row = within  # the same row, of the inner codec
         if isinstance(inner, LineFieldsCodec):
-            before = TextHead(framing.before, specification.format) if framing.before else None
+            before = codec.header if isinstance(codec, HeaderCodec) else None
             found[row.direction] = LineExtents(inner, row.direction, before)
     return found

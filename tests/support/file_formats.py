@@ -38,6 +38,9 @@ FRAMINGS = {
     "u64": 'framing = "length"\nprefix = "u64"',
     "header": f'framing = "length"\nheader = "{CODED}"',
     "header-named": f'framing = "length"\nheader = "{NAMED}"\ninclusive = "header"',
+    "header-text": """framing = "length"\nheader = "name=text '|' length=text:4 '|'\"""",
+    "header-bars": """framing = "delimiter"\nend = "||"\nheader = "'UNO' name=text:6\"""",
+    "header-lines": """framing = "lines"\nheader = "'C45' name=text:3 'x'\"""",
     "varint": 'framing = "length"\nprefix = "varint"',
     "varint-inclusive": 'framing = "length"\nprefix = "varint"\ninclusive = true',
     "json": 'framing = "json"',
@@ -54,6 +57,7 @@ FORMATS = {
     "words": 'format = "words"',
     "quoted": 'format = "words"\nquote = "\\""',
     "delimited": 'format = "delimited"\ndelimiter = ";"',
+    "closed": 'format = "delimited"\ndelimiter = ";"\nline_end = ";"',
     "packets": 'format = "lines"\nmark = "!"\nend = "!END"',
     "linefeeds": 'format = "lines"',
     "pairs": 'format = "pairs"\nname = "type"',
@@ -98,6 +102,9 @@ PAIRS = [
     ("u32-inclusive", "struct-little"),
     *(("header", each) for each in ("words", "delimited", "pairs", "json", "json-body", "struct")),
     *(("header-named", each) for each in ("quoted", "pairs-first", "struct-little")),
+    *(("header-text", each) for each in ("closed", "json")),
+    *(("header-bars", each) for each in ("delimited", "pairs-quoted", "json", "linefeeds")),
+    *(("header-lines", each) for each in ("words", "json-body")),
     *(("size", each) for each in ("words", "headers", "json-body", "xml")),
     *(("size-header", each) for each in ("delimited", "json")),
     *(("send", each) for each in ("quoted", "headers", "struct")),
@@ -122,6 +129,9 @@ USUAL = [
     ("u16-little", "struct"),
     ("header", "struct"),
     ("header-named", "quoted"),
+    ("header-text", "closed"),
+    ("header-bars", "delimited"),
+    ("header-lines", "words"),
     ("size-header", "json"),
     ("before", "words"),
     ("lines", "mixed"),
@@ -176,15 +186,16 @@ def protocol(framing: str, of: str) -> Dissector:
     """Return the protocol in this framing and format."""
     body = _BINARY + _CODES
     if of not in BINARY:
-        item = {"words": "[word ]", "quoted": "[text ]", "delimited": "[word;]", "latin": "[word;]"}
-        body = _TEXTS.replace("LIST", item.get(of, "[word]"))
+        item = {"words": "[word ]", "quoted": "[text ]"}
+        usual = "[word;]" if of in ("delimited", "closed", "latin") else "[word]"
+        body = _TEXTS.replace("LIST", item.get(of, usual))
         if of in ("words", "pairs", "mixed"):
             body = body.replace("'dark blue'", "blue")
     form = FORMATS[of]
     if "header" in FRAMINGS[framing]:
         form = re.sub('\nname = ".*?"', "", form)
         types, _, _ = body.partition("\n[codes]")
-        body = types + ("" if framing == "header-named" else _CODES)
+        body = types + ("" if framing in ("header-named", "header-text", "header-bars") else _CODES)
     head = f'protocol = "small"\nport = 4710\n{FRAMINGS[framing]}\n{form}\n'
     return dissector_from(read_specification(f"{head}{body}"))
 

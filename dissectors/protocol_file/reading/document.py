@@ -344,7 +344,7 @@ class Document(Table, kw_only=True, frozen=True):
         format: How a message contains its name and fields.
         formats: The format of each direction, if they differ.
         encoding: Encoding of text.
-        line_end: Line end of messages that Kiebitz writes.
+        line_end: End of messages that Kiebitz writes: a line end, the delimiter, or both.
         end: Bytes after a message, or the text of the last line of a block or of a packet of lines.
         mark: Text before the names of packets of lines.
         header: Parts before a message: length, name, constants, fields: 'name=u8 length=u32 '0x4d58''.

@@ -10,6 +10,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.lenient import Lenient, Misprint
 from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.protocol_file.header import is_text_part, with_next
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import (
     Document,
@@ -33,6 +34,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     HeaderPart,
     IdentifierType,
     NumberType,
+    TextType,
 )
 
 _MAX_MISPRINTS = 20
@@ -48,6 +50,7 @@ _LENIENT_IN = {
 _GROUP = re.compile(r"\[([^\w\s\[\]]*)([^\W\d]\w*=[\w.:|]*\w)([^\w\s\[\]]*)\]\s*")
 """A field before the name, with the characters around it."""
 
+_WITH_HEADER = ("length", "size", "fields", "send", "datagrams", "lines", "delimiter", "block", "websocket")
 _DEFAULTS = Document(protocol="", messages={})
 
 _FORMAT_KEYS: Mapping[str, Collection[str]] = {
@@ -107,7 +110,7 @@ class HeadSection:
             kind,
             {
                 "end": (*ends, "lines") if self.kind() == "lines" else ends,
-                "header": ("length", "size", "fields", "send", "datagrams"),
+                "header": _WITH_HEADER,
                 "size": ("size",),
                 "prefix": ("length",),
                 "inclusive": ("length",),
@@ -120,6 +123,9 @@ class HeadSection:
             self._source.wrong(("end",), 'in JSON, end is a line feed: end = "\\n"')
         if kind == "size" and not head.size:
             self._source.wrong_key(("framing",), "size needs size, the number of bytes of each message")
+        for key in ("header", "before") if kind == "lines" == self.kind() else ():
+            if getattr(head, key):
+                self._source.wrong_key((key,), "what precedes the name of a packet of lines is its mark")
         if kind == "fields" and self.kind() != "struct":
             self._source.wrong(("framing",), 'only binary messages end with their fields: format = "struct"')
         if kind == "delimiter" and not head.end:
@@ -167,9 +173,10 @@ class HeadSection:
         parts = parser.header()
         self._source.wrong_parts(("header",), parser.mistakes)
         fields = [part.field for part in parts if part.field is not None]
-        for field in fields:
-            problem = _problem_of_part(field)
-            if problem is not None:
+        for part, following in with_next(parts):
+            field = part.field
+            problem = None if field is None else _problem_of_part(field, following.constant)
+            if field is not None and problem is not None:
                 start, end = place_of_field(text, field.name)
                 self._source.wrong(("header",), problem, start, end)
         has_length = any(field.name == LENGTH for field in fields)
@@ -178,7 +185,9 @@ class HeadSection:
         elif has_length and kind != "length":
             problem = f'a length belongs to framing = "length", not to {kind}'
             self._source.wrong(("header",), problem, *place_of_field(text, LENGTH))
-        elif kind == "size" and any(field.title == "varint" for field in fields):
+        elif kind == "size" and not all(
+            _is_sized(field.type) and field.title != "varint" for field in fields
+        ):
             self._source.wrong(("header",), "with a size, all parts of a header have a fixed size")
         return parts
 
@@ -336,17 +345,22 @@ class HeadSection:
                 self._source.wrong((key,), f"{key} has a character that {self._head.encoding} lacks")
 
 
-def _problem_of_part(field: FieldSpec) -> str | None:
-    """Return why a field cannot be a part of a header, or None."""
+def _problem_of_part(field: FieldSpec, following: bytes) -> str | None:
+    """Return why a field with a constant after it cannot be a part of a header, or None."""
     kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
     is_number = isinstance(kind, BinaryType) and kind.kind in notation.INTEGERS
-    if field.name == LENGTH and (not is_number or field.title.startswith("i")):
-        return "the length is a number such as u8, u32 or varint"
-    if field.name == NAME and not (is_number or _is_sized(kind)):
+    is_text = isinstance(kind, TextType) or (is_text_part(field) and _is_sized(kind))
+    if isinstance(kind, TextType) and not following:
+        return (
+            f"{field.name} needs a size, such as text:4, or a constant after it, as in {field.name}=text '|'"
+        )
+    if field.name == LENGTH and (not (is_number or is_text) or field.title.startswith("i")):
+        return "the length is a number such as u8, u32 or varint, or the digits of a text such as text:4"
+    if field.name == NAME and not (is_number or is_text or _is_sized(kind)):
         return "what stands for the name is a number such as u8, or a text such as text:4"
     if field.optional:
         return f"{field.name} is in every header: write {field.name}="
-    if not (is_number or _is_sized(kind)):
+    if not (is_number or is_text or _is_sized(kind)):
         return f"{field.name} needs a type of a fixed size, such as u8 or text:4, or varint"
     return None
 
@@ -354,6 +368,8 @@ def _problem_of_part(field: FieldSpec) -> str | None:
 def _is_sized(kind: FieldTypeSpec) -> bool:
     """Return True if all values of a type have as many bytes."""
     match kind:
+        case IdentifierType(_, of):
+            return _is_sized(of)
         case NumberType() | BooleanType():
             return True
         case BinaryType(("text" | "bytes"), size):

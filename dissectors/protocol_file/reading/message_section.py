@@ -262,8 +262,9 @@ class MessageSection:
         for name in names:
             if is_number and name not in codes and name != NAMELESS:
                 self._source.wrong_key(("messages", name), f"{name} has no number in [codes]")
-            if isinstance(kind.size, int) and len(name.encode()) > kind.size:
-                self._source.wrong_key(("messages", name), f"{name} has more than {kind.size} bytes")
+            sent = str(codes.get(name, name))
+            if isinstance(kind.size, int) and len(sent.encode()) > kind.size:
+                self._source.wrong_key(("messages", name), f"{sent} has more than {kind.size} bytes")
 
     def _name_type(self) -> BinaryType:
         """Return the binary type of what stands for a name; a text without a size if there is none."""

@@ -150,6 +150,8 @@ def _problem_of_lines(
         return f"{first} is on a line of its own: {field.name} must be before it" if first else None
     if format.pads:
         return "with pad, a message is one line"
+    if framing.has_name and framing.kind == "lines":
+        return "of a name in the header, nothing shows how many lines follow"
     if field.optional:
         return f"nothing shows whether the line of {field.name} is absent: it needs a row of its own"
     kind = field.type

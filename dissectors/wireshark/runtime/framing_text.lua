@@ -61,5 +61,7 @@ function K.body(protocol, frame)
     local ended, first = K.stripped(frame, start, stop, " \t\r\n")
     return first, ended
   end
-  return start, (K.stripped(frame, start, stop, "\r\n"))
+  stop = K.stripped(frame, start, stop, "\r\n")
+  local closing = framing.closing
+  return start, closing and frame:sub(stop - #closing, stop - 1) == closing and stop - #closing or stop
 end

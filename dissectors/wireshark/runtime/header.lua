@@ -1,5 +1,8 @@
 -- Frames with a header: constants, the length, what stands for the name, and fields of all messages.
 
+-- Maximum length of a text up to the constant after it.
+local LONGEST = 256
+
 local function bytes_of(digits)
   return (digits:gsub("%x%x", function(each) return string.char(tonumber(each, 16)) end))
 end
@@ -19,6 +22,10 @@ local function read_header(framing, data, at)
     elseif part.size then
       after = at + part.size
       if after > stop then return nil, true end
+    elseif part["until"] then
+      after = data:find(bytes_of(part["until"]), at, true)
+      if after == nil and stop - at < LONGEST then return nil, true end
+      if after == nil or after - at >= LONGEST then return nil, false, math.min(at + LONGEST, stop) end
     else
       local value, found = K.varint(data, at, stop)
       if value == nil and found then return nil, true end
@@ -32,7 +39,8 @@ local function read_header(framing, data, at)
     parts[number] = {at = at, stop = after}
     if part.name == "length" then
       local node = K.types[part.type.kind](part.type, data, at, after)
-      length, own = tonumber(node.v), after - at
+      length, own = tonumber(node.v:match("^%d+$")), after - at
+      if length == nil then return nil, false, after end
     end
     at = after
   end

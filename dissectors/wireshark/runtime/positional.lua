@@ -109,6 +109,7 @@ end
 local function begun(protocol, framing, direction, line)
   local format = (protocol.formats or protocol.format.formats or {})[direction] or protocol.format
   local start = framing.before and K.before(framing, line).start or 1
+  if framing.header then start = (K.header(protocol, line, direction) or {start = #line + 1}).start end
   local tokens, texts = K.tokens(format, line:sub(start)), {}
   if tokens[1] == nil then return {}, texts end
   local name, taken = name_in({format = format, names = protocol.names}, tokens, direction)

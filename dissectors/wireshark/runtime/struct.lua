@@ -141,6 +141,7 @@ function K.types.binary_text(kind, data, at, stop)
   if start == nil then return nil, after end
   local sent = data:sub(start, after - 1)
   if kind.length then sent = sent:gsub("%z+$", "") end
+  if kind.filled then sent = sent:gsub("^[ %z]+", ""):gsub("[ %z]+$", "") end
   local text, wrong = K.decoded(sent, kind.encoding)
   if wrong then return nil, "the bytes are not " .. kind.encoding end
   if kind.words and not kind.words[text] then return nil, "this value is not known here" end
@@ -184,7 +185,7 @@ function K.types.binary_object(kind, data, at, stop)
 end
 
 function K.name_of_node(protocol, direction, sent)
-  return protocol.names[direction][(sent.t == "i" and "#" or "") .. sent.v]
+  return sent.t == "i" and protocol.names[direction]["#" .. sent.v] or K.name_of(protocol, direction, sent.v)
 end
 
 function K.formats.struct(protocol, frame, direction, name)

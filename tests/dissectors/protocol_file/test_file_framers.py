@@ -85,6 +85,10 @@ FRAMINGS: dict[str, tuple[Framing, list[bytes]]] = {
         Framing(kind="length", header=header("length=u8 'x'"), inclusive="length"),
         [b"\3xab", b"\1x", b"\0x", b"\2y", b"x", b"\xff"],
     ),
+    "header of text": (
+        Framing(kind="length", header=header("name=text '|' length=text:3 '|'")),
+        [b"JOIN|003|abc", b"A|  0|", b"|9|x", b"B|x  |", b"||", b"y" * 300, b"C|03 |"],
+    ),
     "size": (Framing(kind="size", size=5), [b"abcde", b"\0\0", b"x", b"fghij"]),
     "sized header": (
         Framing(kind="size", size=5, header=header("'0x4d58'")),
