@@ -19,7 +19,7 @@ from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.services.progress import counting
 from kiebitz.storage.database.integrity import find_damage
 from kiebitz.storage.database.opening import is_open, open_existing
-from kiebitz.storage.database.schema import TABLES, SessionRow, StorageError, sentence
+from kiebitz.storage.database.schema import TABLES, SessionRow, StorageError, scalar, sentence
 from kiebitz.storage.read.timeline import Timeline, sessions
 
 _NO_SESSION = "there is no session in it yet"
@@ -82,8 +82,7 @@ def session_of(connection: sqlite3.Connection, path: str, number: int | None) ->
     found = sessions(connection, number)
     if not found:
         raise _no_session(connection, path, number)
-    (count,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
-    return Timeline(connection, found[-1]), count
+    return Timeline(connection, found[-1]), scalar(connection, "SELECT count(*) FROM sessions")
 
 
 def is_in_memory(timeline: Timeline) -> bool:

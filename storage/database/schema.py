@@ -363,8 +363,13 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 def format_of(connection: sqlite3.Connection) -> int:
     """Return the format of a database; 0 if it is empty. Raises sqlite3.Error."""
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
+    return int(scalar(connection, "PRAGMA user_version"))
+
+
+def scalar(connection: sqlite3.Connection, query: str, *parameters: Any) -> Any:
+    """Return the first value that a query finds, None if it finds no row."""
+    row = connection.execute(query, parameters).fetchone()
+    return None if row is None else row[0]
 
 
 def execute_schema(connection: sqlite3.Connection) -> None:

@@ -26,6 +26,7 @@ from kiebitz.storage.database.schema import (
     StorageError,
     create_indexes,
     optional_tables,
+    scalar,
 )
 from kiebitz.storage.derived.derived_session import recorded_protocols
 from kiebitz.storage.read.recorded_items import (
@@ -128,7 +129,7 @@ def _last_ids(connection: sqlite3.Connection) -> Ids:
     """Return the last remaining id of each kind of record."""
     return Ids(
         *(
-            connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+            scalar(connection, f"SELECT coalesce(max(id), 0) FROM {table}")
             for table in ("tables", "games", "messages", "events")
         )
     )
@@ -168,9 +169,9 @@ class _Verification:
         self._recorded = RecordedItems(timeline)
         of_session = (timeline.session.id,)
         before: list[int] = [
-            timeline.connection.execute(
-                f"SELECT coalesce(min(id), 1) - 1 FROM {table} WHERE {SESSION_CONDITIONS[table]}", of_session
-            ).fetchone()[0]
+            timeline.scalar(
+                f"SELECT coalesce(min(id), 1) - 1 FROM {table} WHERE {SESSION_CONDITIONS[table]}", *of_session
+            )
             for table in ("tables", "games", "messages", "events")
         ]
         self._inspection = LocalInspection(

@@ -161,9 +161,9 @@ def select(timeline: Timeline, part: PartRequest) -> Selection:
 def _counts(timeline: Timeline) -> tuple[int, ...]:
     """Return the numbers of messages, events and games of a session."""
     return tuple(
-        timeline.connection.execute(
-            f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (timeline.session.id,)
-        ).fetchone()[0]
+        timeline.scalar(
+            f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", timeline.session.id
+        )
         for table in ("messages", "events", "games")
     )
 

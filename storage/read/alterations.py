@@ -83,10 +83,7 @@ def alteration_text(row: StoredAlteration, said: str) -> str:
 
 def count_alterations(timeline: Timeline) -> int:
     """Return the number of alterations in a session."""
-    found: int = timeline.connection.execute(
-        f"SELECT count(*) FROM alterations WHERE {_OF_SESSION}", (timeline.session.id,)
-    ).fetchone()[0]
-    return found
+    return int(timeline.scalar(f"SELECT count(*) FROM alterations WHERE {_OF_SESSION}", timeline.session.id))
 
 
 def altered_message_ids(timeline: Timeline, after: int = 0) -> Mapping[int, int]:
@@ -108,9 +105,7 @@ class AlteredMessages:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         # Hardly any session has one; then no further query is made.
-        self._has_some = (
-            timeline.connection.execute("SELECT 1 FROM alterations LIMIT 1").fetchone() is not None
-        )
+        self._has_some = timeline.scalar("SELECT 1 FROM alterations LIMIT 1") is not None
 
     def action(self, message_id: int) -> Action | None:
         """Return the alteration's action on a message; None if it was not altered."""

@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import PUBLIC, Diagnostic, Direction, Group, Message, Severity, Stream
-from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS
+from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS, scalar
 from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 Parameters = Sequence[str | int | float]
@@ -235,8 +235,7 @@ class ResumptionFinder:
             place = bisect_left(offsets, diagnostic.offset + diagnostic.length)
         if place == len(ids):
             return None
-        row = self._connection.execute("SELECT name FROM messages WHERE id = ?", (ids[place],)).fetchone()
-        return offsets[place], row[0]
+        return offsets[place], scalar(self._connection, "SELECT name FROM messages WHERE id = ?", ids[place])
 
     def _readable(self) -> dict[tuple[int, Direction], tuple[array[int], array[int]]]:
         """Return ids and offsets of the readable messages by direction of each stream with diagnostics."""

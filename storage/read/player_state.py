@@ -65,7 +65,7 @@ class RecordedIdentities(Identities):
             return
         connection = self.timeline.connection
         after = self._last_message
-        (self._last_message,) = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()
+        self._last_message = self.timeline.last_id("messages")
         # The pluses keep SQLite from reading all messages of a name again.
         rows = connection.execute(
             "SELECT e.kind, +m.name, min(e.id), e.ts_ns, e.table_id, m.stream_id, e.actor"

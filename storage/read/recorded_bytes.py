@@ -15,7 +15,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import Frame, Framer
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Direction
-from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS
+from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS, scalar
 from kiebitz.storage.read.message_queries import StoredDiagnostic
 from kiebitz.storage.read.timeline import Timeline, check_ascending, sessions
 
@@ -188,9 +188,7 @@ class RecordedBytes:
         return known
 
     def _data(self, chunk_id: int) -> bytes:
-        row = self._connection.execute("SELECT data FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
-        data: bytes = row[0]
-        return data
+        return bytes(scalar(self._connection, "SELECT data FROM chunks WHERE id = ?", chunk_id))
 
 
 def bytes_between(
@@ -200,9 +198,10 @@ def bytes_between(
 
     It caches nothing, and in a stream of a million chunks it reads about twenty.
     """
-    (first,) = connection.execute("SELECT min(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
-    (last,) = connection.execute("SELECT max(id) FROM chunks WHERE stream_id = ?", (stream_id,)).fetchone()
-    low, high = first or 0, last or 0
+    low, high = (
+        scalar(connection, f"SELECT coalesce({end}(id), 0) FROM chunks WHERE stream_id = ?", stream_id)
+        for end in ("min", "max")
+    )
     # The last chunk before `start` may reach beyond it. Offsets increase with ids.
     while low < high:
         middle = (low + high + 1) // 2

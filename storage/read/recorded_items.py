@@ -75,9 +75,10 @@ class RecordedItems:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.server_protocols = server_protocols(timeline)
-        self.chunks: int = self._rows(
-            "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?"
-        ).fetchone()[0]
+        self.chunks: int = timeline.scalar(
+            "SELECT count(*) FROM chunks AS c JOIN streams AS s ON s.id = c.stream_id WHERE s.session_id = ?",
+            timeline.session.id,
+        )
         self._streams: dict[int, Stream] = {}
         self._ends: deque[tuple[int, _End]] = deque()
         """Ends, each with the last row of bytes before it (0 if there is none), sorted by that."""

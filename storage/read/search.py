@@ -173,9 +173,9 @@ def _on_streams(
         found = [number for (number,) in rows]
         return found if passing is None else passing(found)
 
-    is_alone = timeline.connection.execute("SELECT count(*) FROM sessions").fetchone()[0] == 1
+    is_alone = timeline.scalar("SELECT count(*) FROM sessions") == 1
     # Earlier sessions' rows are skipped in steps, as none of them matches.
-    first = timeline.connection.execute(f"SELECT coalesce(min(id), 1) FROM {table}").fetchone()[0]
+    first = timeline.scalar(f"SELECT coalesce(min(id), 1) FROM {table}")
     if streams is None and condition == "1" and passing is None and is_alone:
         return MatchAll(first)
     return Search(lookup, first - 1)

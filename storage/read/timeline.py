@@ -9,7 +9,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +19,7 @@ from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.model import Event, Game, Stream, TableInfo
 from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.storage.database.protocol_files import stored_losses
-from kiebitz.storage.database.schema import GREATEST_ID, SessionRow, StorageError
+from kiebitz.storage.database.schema import GREATEST_ID, SessionRow, StorageError, scalar
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
@@ -77,9 +77,11 @@ class Timeline:
 
     def last_id(self, table: Literal["messages", "diagnostics"]) -> int:
         """Return the id of the last row of a table, whatever its session; 0 if there is none."""
-        query = f"SELECT coalesce(max(id), 0) FROM {table}"
-        (last,) = self.connection.execute(query).fetchone()
-        return int(last)
+        return int(self.scalar(f"SELECT coalesce(max(id), 0) FROM {table}"))
+
+    def scalar(self, query: str, *parameters: Any) -> Any:
+        """Return the first value that a query finds, None if it finds no row."""
+        return scalar(self.connection, query, *parameters)
 
     def tables(self) -> list[TableInfo]:
         """Return the session's game tables, oldest first."""
@@ -119,43 +121,31 @@ class Timeline:
 
     def games(self) -> list[Game]:
         """Return the session's games, oldest first."""
-        rows = self.connection.execute(
-            f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? ORDER BY id", (self.session.id,)
-        )
-        return [_game(row) for row in check_ascending(rows)]
+        return [*map(_game, check_ascending(self._games("ORDER BY id")))]
 
     def last_game(self, table_id: int | None = None, *, with_result: bool = False) -> Game | None:
         """Return the latest game of the session, or of one of its tables; None if there is none."""
-        condition = "session_id = ?" + " AND table_id = ?" * (table_id is not None)
-        parameters = [self.session.id, *([table_id] if table_id is not None else [])]
-        row = self.connection.execute(
-            f"SELECT {_GAME_COLUMNS} FROM games WHERE {condition}"
-            f"{' AND result IS NOT NULL' if with_result else ''} ORDER BY id DESC LIMIT 1",
-            parameters,
-        ).fetchone()
-        return _game(row) if row is not None else None
+        of_table, parameters = ("AND table_id = ? ", [table_id]) if table_id is not None else ("", [])
+        ended = "AND result IS NOT NULL " if with_result else ""
+        return next(map(_game, self._games(f"{of_table}{ended}ORDER BY id DESC LIMIT 1", *parameters)), None)
 
     def games_since(self, table_id: int, ts_ns: int, most: int) -> list[Game]:
         """Return the latest games of a table that were on at a time or later, oldest first."""
-        rows = self.connection.execute(
-            f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? AND table_id = ?"
-            " AND (ended_ns IS NULL OR ended_ns >= ?) ORDER BY id DESC LIMIT ?",
-            (self.session.id, table_id, ts_ns, most),
-        )
-        return [_game(row) for row in rows][::-1]
+        latest = "AND table_id = ? AND (ended_ns IS NULL OR ended_ns >= ?) ORDER BY id DESC LIMIT ?"
+        return [*map(_game, self._games(latest, table_id, ts_ns, most))][::-1]
 
     def count_games(self) -> int:
         """Return the number of the session's games."""
-        query = "SELECT count(*) FROM games WHERE session_id = ?"
-        (count,) = self.connection.execute(query, (self.session.id,)).fetchone()
-        return int(count)
+        return int(self.scalar("SELECT count(*) FROM games WHERE session_id = ?", self.session.id))
 
     def game(self, number: int) -> Game | None:
         """Return one game of the session, None if it has no such game."""
-        row = self.connection.execute(
-            f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? AND id = ?", (self.session.id, number)
-        ).fetchone()
-        return _game(row) if row is not None else None
+        return next(map(_game, self._games("AND id = ?", number)), None)
+
+    def _games(self, condition: str, *parameters: Any) -> sqlite3.Cursor:
+        """Return the rows of the session's games that meet a condition, in its order."""
+        query = f"SELECT {_GAME_COLUMNS} FROM games WHERE session_id = ? {condition}"
+        return self.connection.execute(query, (self.session.id, *parameters))
 
     def actors(self) -> set[str]:
         """Return the names of all players that act in the session."""
@@ -228,10 +218,8 @@ class Timeline:
 
     def last_seq(self, table_id: int) -> int:
         """Return the number of a table's last event; `first_seq` if it has none here."""
-        row = self.connection.execute(
-            "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
-        ).fetchone()
-        return row[0] if row[0] is not None else self.first_seq(table_id)
+        last: int | None = self.scalar("SELECT max(seq) FROM events WHERE table_id = ?", table_id)
+        return last if last is not None else self.first_seq(table_id)
 
     def near(self, event: Event, side: Literal["before", "after"]) -> Iterator[Event]:
         """Yield a table's events before one of them, latest first, or after it; they are read one by one."""
@@ -268,57 +256,46 @@ class Timeline:
     def last_event(self) -> int:
         """Return the id of the session's last event; 0 if there is none."""
         # Per table, the answer is at the end of an index; for the whole session it would take a search.
-        row = self.connection.execute(
+        query = (
             "SELECT max((SELECT id FROM events WHERE table_id = t.id ORDER BY seq DESC LIMIT 1))"
-            " FROM tables t WHERE t.session_id = ?",
-            (self.session.id,),
-        ).fetchone()
-        return row[0] or 0
+            " FROM tables t WHERE t.session_id = ?"
+        )
+        return self.scalar(query, self.session.id) or 0
 
     def count_events(self) -> int:
         """Return the number of the session's events."""
-        query = "SELECT count(*) FROM events WHERE session_id = ?"
-        (count,) = self.connection.execute(query, (self.session.id,)).fetchone()
-        return int(count)
+        return int(self.scalar("SELECT count(*) FROM events WHERE session_id = ?", self.session.id))
 
     def has_event(self, event_id: int) -> bool:
         """Return True if an event belongs to this session."""
         query = "SELECT 1 FROM events WHERE id = ? AND session_id = ?"
-        return self.connection.execute(query, (event_id, self.session.id)).fetchone() is not None
+        return self.scalar(query, event_id, self.session.id) is not None
 
     def is_reported(self, event_id: int) -> bool:
         """Return True if a message reports an event."""
-        query = "SELECT 1 FROM messages WHERE event_id = ? LIMIT 1"
-        return self.connection.execute(query, (event_id,)).fetchone() is not None
+        return self.scalar("SELECT 1 FROM messages WHERE event_id = ? LIMIT 1", event_id) is not None
 
     def event_at(self, ts_ns: int) -> int:
         """Return the id of the session's last event at or before a time; 0 if there is none."""
-        row = self.connection.execute(
+        found = self.scalar(
             "SELECT id FROM events WHERE session_id = ? AND ts_ns <= ? ORDER BY ts_ns DESC, id DESC LIMIT 1",
-            (self.session.id, ts_ns),
-        ).fetchone()
-        return row[0] if row is not None else 0
+            self.session.id,
+            ts_ns,
+        )
+        return found or 0
 
     def seq_upto(self, table_id: int, event_id: int) -> int:
         """Return the number of a table's last event not after the event `event_id`, at least `first_seq`."""
-        found = self.connection.execute(
-            "SELECT seq FROM events WHERE id = ? AND table_id = ?", (event_id, table_id)
-        ).fetchone()
+        found: int | None = self.scalar(
+            "SELECT seq FROM events WHERE id = ? AND table_id = ?", event_id, table_id
+        )
         if found is not None:
-            seq: int = found[0]
-            return seq
+            return found
         first = self.first_seq(table_id)
-        last = self.connection.execute(
-            "SELECT max(seq) FROM events WHERE table_id = ?", (table_id,)
-        ).fetchone()[0]
-        query = "SELECT id FROM events WHERE table_id = ? AND seq = ?"
-
-        def event_with(seq: int) -> int:
-            number: int = self.connection.execute(query, (table_id, seq)).fetchone()[0]
-            return number
-
+        last = self.scalar("SELECT max(seq) FROM events WHERE table_id = ?", table_id) or 0
+        event_with = partial(self.scalar, "SELECT id FROM events WHERE table_id = ? AND seq = ?", table_id)
         # Both numbers grow together, so a table that has long been idle costs no more than a busy one.
-        return first + bisect_right(range(first + 1, (last or 0) + 1), event_id, key=event_with)
+        return first + bisect_right(range(first + 1, last + 1), event_id, key=event_with)
 
     def seq_of_diagnostic(self, table_id: int, event_id: int | None, ts_ns: int) -> int:
         """Return the number of a diagnostic's event, or of the table's last event up to its time."""
@@ -326,26 +303,21 @@ class Timeline:
 
     def first_seq(self, table_id: int) -> int:
         """Return the number of a table's last event before this database; 0 if the table began here."""
-        first: int | None
-        (first,) = self.connection.execute(
-            "SELECT min(seq) FROM events WHERE table_id = ?", (table_id,)
-        ).fetchone()
+        first: int | None = self.scalar("SELECT min(seq) FROM events WHERE table_id = ?", table_id)
         if first is not None:
             return first - 1
         # There are no events here yet, but the earlier state may be stored.
-        (first,) = self.connection.execute(
-            "SELECT max(seq) FROM snapshots WHERE table_id = ?", (table_id,)
-        ).fetchone()
-        return first or 0
+        return self.scalar("SELECT max(seq) FROM snapshots WHERE table_id = ?", table_id) or 0
 
     def opening_seq(self, table_id: int) -> int:
         """Return the number of the first event of a table's first game; without a game, `first_seq`."""
-        row = self.connection.execute(
+        seq: int | None = self.scalar(
             "SELECT e.seq FROM games g JOIN events e ON e.game_id = g.id"
             " WHERE g.session_id = ? AND g.table_id = ? ORDER BY g.id, e.id LIMIT 1",
-            (self.session.id, table_id),
-        ).fetchone()
-        return row[0] if row is not None else self.first_seq(table_id)
+            self.session.id,
+            table_id,
+        )
+        return seq if seq is not None else self.first_seq(table_id)
 
     def span(self, game_id: int) -> tuple[Event, Event] | None:
         """Return the first and the last event of a game, None if it has none."""
@@ -360,19 +332,16 @@ class Timeline:
     def seq_of_removal(self, game_id: int, table_id: int, first_seq: int, last_seq: int) -> int | None:
         """Return the number of the event in a range that removed a game from the table's state, or None."""
         # The column contains compact JSON, and quotes inside a string are escaped.
-        row = self.connection.execute(
+        seq: int | None = self.scalar(
             "SELECT max(seq) FROM events WHERE table_id = ? AND seq BETWEEN ? AND ? AND instr(changes, ?)",
-            (table_id, first_seq, last_seq, f'[["games","{game_id}"],null]'),
-        ).fetchone()
-        number: int | None = row[0]
-        return number
+            *(table_id, first_seq, last_seq, f'[["games","{game_id}"],null]'),
+        )
+        return seq
 
     def last_game_event(self, table_id: int, seq: int) -> tuple[int, int] | None:
         """Return the game of a table's last event in a game up to number `seq`, and that event's number."""
         # A table without a game, such as a lobby, may have many events.
-        of_table = self.session.id, table_id
-        any_game = "SELECT 1 FROM games WHERE session_id = ? AND table_id = ? LIMIT 1"
-        if self.connection.execute(any_game, of_table).fetchone() is None:
+        if next(self._games("AND table_id = ? LIMIT 1", table_id), None) is None:
             return None
         row: tuple[int, int] | None = self.connection.execute(
             "SELECT game_id, seq FROM events WHERE table_id = ? AND seq <= ? AND game_id IS NOT NULL"

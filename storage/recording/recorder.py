@@ -25,7 +25,7 @@ from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.opening import LimitedConnection, merge_wal, never, open_for_writing
 from kiebitz.storage.database.protocol_files import store_files, store_losses
 from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import MEMORY, SessionRow, StorageError, create_indexes, sentence
+from kiebitz.storage.database.schema import MEMORY, SessionRow, StorageError, create_indexes, scalar, sentence
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.inspection import Inspection, InspectionFactory, LocalInspection
 from kiebitz.storage.recording.rows import (
@@ -175,9 +175,8 @@ class Recorder:
     @property
     def size(self) -> int:
         """The size of the database in bytes, including uncommitted rows and later indexes."""
-        (pages,) = self.connection.execute("PRAGMA page_count").fetchone()
-        (page_bytes,) = self.connection.execute("PRAGMA page_size").fetchone()
-        written = pages * page_bytes + self._pending_bytes
+        pages = scalar(self.connection, "PRAGMA page_count")
+        written = pages * scalar(self.connection, "PRAGMA page_size") + self._pending_bytes
         return int(written if self.indexed else written * _INDEX_FACTOR)
 
     def record(self, items: Iterable[Item]) -> None:
@@ -395,7 +394,4 @@ class Recorder:
 def last_ids(connection: sqlite3.Connection) -> dict[str, int]:
     """Return the last used id of each table whose ids are assigned before rows are written."""
     tables = ("sessions", "streams", "chunks", "tables", "games", "messages", "events")
-    return {
-        table: connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
-        for table in tables
-    }
+    return {table: scalar(connection, f"SELECT coalesce(max(id), 0) FROM {table}") for table in tables}

@@ -16,7 +16,7 @@ from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Stream, TableInfo
 from kiebitz.storage.database.opening import open_existing, open_to_change, recover
 from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, sentence
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, scalar, sentence
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.inspection import LocalInspection
@@ -86,9 +86,7 @@ class ResumedRecorder(RotatingRecorder):
             raise StorageError(f"{self.path}: its rows do not follow from its bytes")
         self._chunk_id = last["chunks"]
         for table in ("streams", "chunks", "alterations", "games", "messages", "events", "diagnostics"):
-            (self.counts[table],) = self.connection.execute(
-                f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (self.session_id,)
-            ).fetchone()
+            self.counts[table] = self._count(table)
         self.counts.update(
             dict(
                 self.connection.execute(
@@ -106,13 +104,13 @@ class ResumedRecorder(RotatingRecorder):
             self.missing[stream, direction] = length
         for table in ("streams", "chunks", "games"):
             self._before[table] = last[table] - self.counts[table]
-        stored = {
-            table: self.connection.execute(
-                f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}", (self.session_id,)
-            ).fetchone()[0]
-            for table in ("diagnostics", "snapshots")
-        }
+        stored = {table: self._count(table) for table in ("diagnostics", "snapshots")}
         found.put_missing(self._rows, last, stored)
+
+    def _count(self, table: str) -> int:
+        """Return the number of the session's rows in a table."""
+        query = f"SELECT count(*) FROM {table} WHERE {SESSION_CONDITIONS[table]}"
+        return int(scalar(self.connection, query, self.session_id))
 
     def _feed(self, recorded: RecordedItems, streams: dict[int, Stream], found: _FoundRows) -> None:
         """Feed the items of one database; `streams` keeps one object for a stream across databases."""
@@ -184,8 +182,10 @@ class _FoundRows:
 def _last_ids_before(connection: sqlite3.Connection, number: int) -> dict[str, int]:
     """Return the last used ids before the last session, `number`, by table."""
     return {
-        table: connection.execute(
-            f"SELECT coalesce(max(id), 0) FROM {table} WHERE NOT {SESSION_CONDITIONS[table]}", (number,)
-        ).fetchone()[0]
+        table: scalar(
+            connection,
+            f"SELECT coalesce(max(id), 0) FROM {table} WHERE NOT {SESSION_CONDITIONS[table]}",
+            number,
+        )
         for table in ("streams", "chunks", "tables", "games", "messages", "events")
     }

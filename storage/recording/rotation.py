@@ -18,7 +18,7 @@ from kiebitz.dissectors.registry import protocol_files
 from kiebitz.storage.database.opening import open_for_writing
 from kiebitz.storage.database.protocol_files import store_files
 from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import StorageError, create_indexes, sentence
+from kiebitz.storage.database.schema import StorageError, create_indexes, scalar, sentence
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import Recorder
@@ -71,7 +71,7 @@ class RotatingRecorder(Recorder):
                 os.close(held)
             raise error if isinstance(error, StorageError) else StorageError(sentence(path, error)) from error
         for table in ("streams", "games"):
-            (carried,) = new.execute(f"SELECT count(*) FROM {table}").fetchone()
+            carried = scalar(new, f"SELECT count(*) FROM {table}")
             self._before[table] += self.counts[table] - carried
             self.counts[table] = carried
         for kind in ("alterations", "messages", "events", "diagnostics", "error", "warning", "note"):

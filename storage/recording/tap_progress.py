@@ -16,6 +16,7 @@ import msgspec
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Direction, Stream, TableInfo
 from kiebitz.storage.database.opening import open_existing, recover
+from kiebitz.storage.database.schema import scalar
 from kiebitz.storage.read.timeline import sessions
 from kiebitz.storage.recording.recorder import Recorder, SessionKind
 from kiebitz.storage.recording.resuming import ResumedRecorder
@@ -81,9 +82,7 @@ class CollectedSession:
         self.recorder.note("tapped", (stream.id, self._id(name, run), number))
 
     def _last(self, table: Literal["streams", "taps"]) -> int:
-        query = f"SELECT coalesce(max(id), 0) FROM {table}"
-        last: int = self.recorder.connection.execute(query).fetchone()[0]
-        return last
+        return int(scalar(self.recorder.connection, f"SELECT coalesce(max(id), 0) FROM {table}"))
 
     def _id(self, name: str, run: str) -> int:
         key = name, run
