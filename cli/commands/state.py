@@ -124,7 +124,7 @@ def _games_of(
     for number in map(int, games):
         row_id = timeline.numbers.row_id_if_any("games", number)
         assert row_id is not None, "the game is in the state"
-        state = state_of_game(timeline, found.table.id, row_id, found.seq, found.state)
+        state = state_of_game(spectator_view.visibility, None, found.table.id, row_id, found.seq, found.state)
         yield msgspec.structs.replace(found, state=state), row_id
 
 

@@ -17,8 +17,6 @@ from kiebitz.dissectors.model import PUBLIC, Event, Game
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.event_text import game_title
 from kiebitz.storage.read.seek import (
-    seen_state,
-    seen_state_with_last_game,
     state_of_game,
     state_with_last_game,
 )
@@ -76,8 +74,6 @@ class SpectatorView:
 
     def tables(self) -> set[int]:
         """Return the ids of the visible tables."""
-        if self._player is None:
-            return {table.id for table in self._timeline.tables()}
         return self._visibility.tables_of(self._player)
 
     def state(self, table_id: int, seq: int, state: State, game: int | None = None) -> State:
@@ -85,15 +81,18 @@ class SpectatorView:
 
         With `game`, a row id, the state has only that game.
         """
+        return self._timeline.numbers.state(self._seen_state(table_id, seq, state, game))
+
+    def _seen_state(self, table_id: int, seq: int, state: State, game: int | None) -> State:
         if self._player is not None:
-            state = seen_state(self._visibility, self._player, table_id, seq, game)
-        return self._timeline.numbers.state(state)
+            state = self._visibility.state(self._player, table_id, seq)
+            if game is not None:
+                state = state_of_game(self._visibility, self._player, table_id, game, seq, state)
+        return state
 
     def games(self, table_id: int, seq: int, state: State) -> dict[str, str]:
         """Return the labels of a table's games by number, if there are several at once."""
-        if self._player is not None:
-            state = seen_state(self._visibility, self._player, table_id, seq)
-        return self.games_in(state)
+        return self.games_in(self._seen_state(table_id, seq, state, None))
 
     def games_in(self, seen: State) -> dict[str, str]:
         """Return the same for the visible part of a state."""
@@ -108,7 +107,7 @@ class SpectatorView:
 
     def label(self, game: Game) -> str:
         """Return the label of a game."""
-        return game.label if self._player is None else self._visibility.label(game, self._player)
+        return self._visibility.label(game, self._player)
 
     def sentence(self, event: Event) -> str:
         """Return an event as a sentence."""
@@ -225,11 +224,10 @@ class SpectatorView:
 
     def _drawn_state(self, table_id: int, seq: int, state: State, game: int | None) -> State:
         """Return the visible part of a state; a game that has ended stays until the next one begins."""
-        if self._player is None:
-            return state if game is not None else state_with_last_game(self._timeline, table_id, seq, state)
+        state = self._seen_state(table_id, seq, state, game)
         if game is not None:
-            return seen_state(self._visibility, self._player, table_id, seq, game)
-        return seen_state_with_last_game(self._visibility, self._player, table_id, seq)
+            return state
+        return state_with_last_game(self._visibility, self._player, table_id, seq, state)
 
     def moment(self, table_id: int, seq: int, state: State, game: int | None) -> tuple[State, list[Event]]:
         """Return the state of a table after event `seq`, or of a game with a row id, and the latest events.
@@ -237,7 +235,7 @@ class SpectatorView:
         `state` is the table's; a player's view does not use it.
         """
         if game is not None and self._player is None:
-            state = state_of_game(self._timeline, table_id, game, seq, state)
+            state = state_of_game(self._visibility, None, table_id, game, seq, state)
         return state, self._timeline.recent(table_id, seq, RECENT, game)
 
     def seen(self, event: Event) -> Event | None:

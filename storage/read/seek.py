@@ -125,25 +125,29 @@ def game_at(timeline: Timeline, number: int, moment: Position) -> TablePosition:
             f"{_elapsed(timeline, last)}"
         )
     found = _table_position(timeline, table, seq)
-    state = state_of_game(timeline, table.id, game.id, seq, found.state)
+    state = state_of_game(Visibility(timeline), None, table.id, game.id, seq, found.state)
     return msgspec.structs.replace(found, state=state)
 
 
-def state_of_game(timeline: Timeline, table_id: int, game_id: int, seq: int, state: State) -> State:
-    """Return a table's state after event `seq` with a single game, if need be as it ended."""
-    part = _part(state, game_id)
+def state_of_game(
+    visibility: Visibility, player: str | None, table_id: int, game_id: int, seq: int, state: State
+) -> State:
+    """Return the state that a player sees after event `seq` with a single game, if need be as it ended."""
+    part, timeline = _part(state, game_id), visibility.timeline
     first_seq = timeline.first_seq(table_id)
     if part is None and (left := timeline.seq_of_removal(game_id, table_id, first_seq, seq)) is not None:
-        part = _last_part(timeline, table_id, game_id, left)
+        part = _last_part(visibility, player, table_id, game_id, left)
     return _with_game(state, game_id, part)
 
 
-def state_with_last_game(timeline: Timeline, table_id: int, seq: int, state: State) -> State:
-    """Return a table's state after event `seq`; if the last event is about a game that is over, with that."""
-    game = _ended_game(timeline, table_id, seq, state)
+def state_with_last_game(
+    visibility: Visibility, player: str | None, table_id: int, seq: int, state: State
+) -> State:
+    """Return the state that a player sees; if event `seq` is about a game that is over, with that."""
+    game = _ended_game(visibility.timeline, table_id, seq, state)
     if game is None:
         return state
-    return _with_game(state, game[0], _last_part(timeline, table_id, *game), state.get("games"))
+    return _with_game(state, game[0], _last_part(visibility, player, table_id, *game), state.get("games"))
 
 
 def _ended_game(timeline: Timeline, table_id: int, seq: int, state: State) -> tuple[int, int] | None:
@@ -156,10 +160,11 @@ def _ended_game(timeline: Timeline, table_id: int, seq: int, state: State) -> tu
     return None if left is None else (game, left)
 
 
-def _last_part(timeline: Timeline, table_id: int, game: int, left: int) -> Any:
-    """Return a game's part of the state as it was when the event number `left` removed it."""
-    (event,) = timeline.events_between(table_id, left - 1, left)
-    return _apply_to_game(timeline.state_at(table_id, left - 1), event.changes, game)
+def _last_part(visibility: Visibility, player: str | None, table_id: int, game: int, left: int) -> Any:
+    """Return a game's part of the state as a player saw it when the event number `left` removed it."""
+    (event,) = visibility.timeline.events_between(table_id, left - 1, left)
+    changes = visibility.changes(event, player) if visibility.seen(event, player) is not None else ()
+    return _apply_to_game(visibility.state(player, table_id, left - 1), changes, game)
 
 
 def _apply_to_game(state: State, changes: Iterable[Change], game: int) -> Any:
@@ -170,35 +175,6 @@ def _apply_to_game(state: State, changes: Iterable[Change], game: int) -> Any:
             part = _part(state, game)
         apply(state, [(path, value)])
     return _part(state, game) or part
-
-
-def seen_state(
-    visibility: Visibility, player: str, table_id: int, seq: int, game: int | None = None
-) -> State:
-    """Return a table's state after its event `seq` as a player sees it.
-
-    If the row of a `game` is given, the state contains only that game, in its last state if it is over.
-    """
-    state = visibility.state(player, table_id, seq)
-    if game is None:
-        return state
-    part = _part(state, game)
-    if part is None:
-        timeline = visibility.timeline
-        left = timeline.seq_of_removal(game, table_id, timeline.first_seq(table_id), seq)
-        if left is not None:
-            part = _last_part_seen(visibility, player, table_id, game, left)
-    return _with_game(state, game, part)
-
-
-def seen_state_with_last_game(visibility: Visibility, player: str, table_id: int, seq: int) -> State:
-    """Return the same as `state_with_last_game` as a player sees it."""
-    state = visibility.state(player, table_id, seq)
-    game = _ended_game(visibility.timeline, table_id, seq, state)
-    if game is None:
-        return state
-    part = _last_part_seen(visibility, player, table_id, *game)
-    return _with_game(state, game[0], part, state.get("games"))
 
 
 class SeenTable:
@@ -215,28 +191,20 @@ class SeenTable:
     """
 
     def __init__(self, visibility: Visibility, player: str | None, table_id: int, first: int) -> None:
-        timeline = visibility.timeline
         self._visibility, self._player = visibility, player
-        self.state = (
-            timeline.state_at(table_id, first)
-            if player is None
-            else visibility.state(player, table_id, first)
-        )
+        self.state = visibility.state(player, table_id, first)
         self._game: int | None = None
         self._part: Any = None
         self._is_over = False
-        if (ended := _ended_game(timeline, table_id, first, {})) is not None:
+        if (ended := _ended_game(visibility.timeline, table_id, first, {})) is not None:
             self._game, self._is_over = ended[0], True
-            if player is None:
-                self._part = _last_part(timeline, table_id, *ended)
-            else:
-                self._part = _last_part_seen(visibility, player, table_id, *ended)
+            self._part = _last_part(visibility, player, table_id, *ended)
 
     def step(self, event: Event) -> Event | None:
         """Apply the table's next event; return it as the player sees it, None if it is hidden."""
         visibility, player = self._visibility, self._player
-        seen = event if player is None else visibility.seen(event, player)
-        changes = event.changes if player is None else visibility.changes(event, player) if seen else ()
+        seen = visibility.seen(event, player)
+        changes = visibility.changes(event, player) if seen is not None else ()
         if event.game_id is not None:
             self._game, self._is_over = event.game_id, False
         removed = ["games", str(self._game)]
@@ -244,21 +212,15 @@ class SeenTable:
             self._part, self._is_over = _apply_to_game(self.state, changes, self._game), True
         else:
             apply(self.state, changes)
-        if player is not None and seen is not None:
+        if seen is not None:
             apply(self.state, visibility.revealed(event, player))
         return seen
 
     def state_with_last_game(self) -> State:
-        """Return the same as `seen_state_with_last_game`, valid until the next step."""
+        """Return the same as the function of this name, valid until the next step."""
         if self._is_over and self._game is not None and not self.state.get("games"):
             return _with_game(self.state, self._game, self._part)
         return self.state
-
-
-def _last_part_seen(visibility: Visibility, player: str, table_id: int, game: int, left: int) -> Any:
-    (event,) = visibility.timeline.events_between(table_id, left - 1, left)
-    changes = visibility.changes(event, player) if visibility.seen(event, player) is not None else ()
-    return _apply_to_game(visibility.state(player, table_id, left - 1), changes, game)
 
 
 class Step(msgspec.Struct, eq=False):

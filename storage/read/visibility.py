@@ -124,9 +124,9 @@ class Visibility:
         found = self.player(player)
         return found.streams if found is not None else frozenset()
 
-    def tables_of(self, player: str) -> set[int]:
+    def tables_of(self, player: str | None) -> set[int]:
         """Return the tables with a connection of the player; all without a known connection."""
-        streams = self.streams_of(player)
+        streams = self.streams_of(player) if player is not None else ()
         servers = set(
             self.timeline.connection.execute(
                 f"SELECT server, protocol FROM streams WHERE id IN ({', '.join('?' * len(streams))})",
@@ -156,11 +156,13 @@ class Visibility:
             self._identities.refresh()
         return self._identities
 
-    def seen(self, event: Event, player: str) -> Event | None:
+    def seen(self, event: Event, player: str | None) -> Event | None:
         """Return an event as a player could observe it, None if it could not.
 
         Raises StorageError if its protocol is not installed.
         """
+        if player is None:
+            return event
         key = player, event.id
         if key in self._seen:
             return self._seen[key]
@@ -276,11 +278,12 @@ class Visibility:
             self._current.add(key)
         return own
 
-    def label(self, game: Game, player: str) -> str:
+    def label(self, game: Game, player: str | None) -> str:
         """Return the label of a game as a player knows it."""
-        dissector, found = dissector_of(game.protocol), self.player(player)
-        if dissector is None or not dissector.identity.sees_own_dissection:
+        dissector = dissector_of(game.protocol)
+        if player is None or dissector is None or not dissector.identity.sees_own_dissection:
             return game.label
+        found = self.player(player)
         if player == PUBLIC:
             own = self._public_dissection(dissector, game.table_id)
         elif found is not None:
@@ -289,8 +292,10 @@ class Visibility:
             return game.label
         return own.labels.get(game.id, dissector.grammar.title)
 
-    def changes(self, event: Event, player: str) -> list[Change]:
+    def changes(self, event: Event, player: str | None) -> list[Change]:
         """Return the changes of an event that the player sees, without those private to others."""
+        if player is None:
+            return event.changes
         names, found = self._names(event, player), self.player(player)
         dissector = dissector_of(self.timeline.table(event.table_id).protocol)
         if player == PUBLIC and dissector is not None:
@@ -306,12 +311,12 @@ class Visibility:
                 event = self._as_copied(dissector, event, found.streams)
         return visible_changes(dissector, event.changes, names)
 
-    def revealed(self, event: Event, player: str) -> list[Change]:
+    def revealed(self, event: Event, player: str | None) -> list[Change]:
         """Return the parts of the state that an event reports as a whole, without those private to others."""
         dissector = dissector_of(self.timeline.table(event.table_id).protocol)
         kind = dissector.grammar.events.get(event.kind) if dissector is not None else None
         # Compute the whole state only if needed.
-        if dissector is None or kind is None or not kind.reveals:
+        if player is None or dissector is None or kind is None or not kind.reveals:
             return []
         whole = self.timeline.passing_state(event.table_id, event.seq)
         return revealed_changes(dissector, event, whole, self._names(event, player))
@@ -329,13 +334,17 @@ class Visibility:
         receiver = self._only_receiver(protocol, event)
         return sentence if receiver is None else as_seen_by(receiver, sentence)
 
-    def state(self, player: str, table_id: int, seq: int) -> State:
+    def state(self, player: str | None, table_id: int, seq: int) -> State:
         """Return a table's state after its event `seq` as the player sees it."""
+        if player is None:
+            return self.timeline.state_at(table_id, seq)
         state: State = msgspec.json.decode(msgspec.json.encode(self.shared_state(player, table_id, seq)))
         return state
 
-    def shared_state(self, player: str, table_id: int, seq: int) -> State:
+    def shared_state(self, player: str | None, table_id: int, seq: int) -> State:
         """Return such a state without a copy, valid until the next call: for going through a table."""
+        if player is None:
+            return self.timeline.passing_state(table_id, seq)
         found = self.player(player)
         if found is None and player != PUBLIC:
             dissector = dissector_of(self.timeline.table(table_id).protocol)

@@ -261,7 +261,7 @@ class _Reader:
         return any(is_shown(*found) for found in self._timeline.connection.execute(query, (event.id, row.id)))
 
     def _event_notes(self, event: Event) -> Iterator[Step]:
-        seen = event if self._player is None else self._visibility.seen(event, self._player)
+        seen = self._visibility.seen(event, self._player)
         if seen is not None and self._lines.lifelines:
             ends = self._lines.of_server(self._timeline.table(seen.table_id).server)
             number = self._timeline.numbers.number("events", seen.id)

@@ -154,7 +154,7 @@ class MessageDetails:
         elif as_player is not None and row.stream.id not in self._visibility.streams_of(as_player):
             return None
         record = self._event(row.event_id)
-        seen = record if record is None or as_player is None else self._visibility.seen(record, as_player)
+        seen = record if record is None else self._visibility.seen(record, as_player)
         if seen is None:
             row = msgspec.structs.replace(row, event_id=None)
         frame = self._frame(row, dissector)
@@ -240,13 +240,10 @@ class MessageDetails:
 
     def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeDetail]:
         """Yield the changes of an event, as far as a player could know."""
-        changes = event.changes if as_player is None else self._visibility.changes(event, as_player)
+        changes = self._visibility.changes(event, as_player)
         if not changes:
             return
-        if as_player is None:
-            before = self.timeline.passing_state(event.table_id, event.seq - 1)
-        else:
-            before = self._visibility.shared_state(as_player, event.table_id, event.seq - 1)
+        before = self._visibility.shared_state(as_player, event.table_id, event.seq - 1)
         for path, value in changes:
             yield ChangeDetail(self.timeline.numbers.path(path), value, _copy(_value_at(before, path)))
 

@@ -35,7 +35,7 @@ from kiebitz.storage.read.message_queries import diagnostics as stored_diagnosti
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.message_queries import streams as stored_streams
 from kiebitz.storage.read.players import name_of_stream, named_result, names_of_streams
-from kiebitz.storage.read.seek import find_game, game_at, parse_position, seen_state, tables_at
+from kiebitz.storage.read.seek import find_game, game_at, parse_position, state_of_game, tables_at
 from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Visibility
@@ -364,13 +364,14 @@ class Session:
             visibility = Visibility(self.timeline)
             game_row = numbers.row_id_if_any("games", game)
             known = visibility.tables_of(as_player)
-            found = [
-                msgspec.structs.replace(
-                    table, state=seen_state(visibility, as_player, table.table.id, table.seq, game_row)
-                )
-                for table in found
-                if table.table.id in known
-            ]
+            found = [table for table in found if table.table.id in known]
+            for table in found:
+                place = table.table.id, table.seq
+                table.state = visibility.state(as_player, *place)
+                if game_row is not None:
+                    table.state = state_of_game(
+                        visibility, as_player, place[0], game_row, place[1], table.state
+                    )
         return [
             Table(
                 table.table.id,

@@ -27,7 +27,6 @@ from kiebitz.storage.read.seek import (
     game_at,
     last_event,
     parse_position,
-    seen_state_with_last_game,
     state_with_last_game,
     tables_at,
 )
@@ -169,10 +168,7 @@ def test_step_by_step_a_viewer_sees_the_states_that_single_queries_find(game: st
                 followed = SeenTable(visibility, viewer, table.id, start)
                 for event in timeline.events_between(table.id, start, last):
                     seen, state = followed.step(event), followed.state_with_last_game()
-                    if viewer is None:
-                        whole = timeline.state_at(table.id, event.seq)
-                        expected = state_with_last_game(timeline, table.id, event.seq, whole)
-                    else:
-                        expected = seen_state_with_last_game(alone, viewer, table.id, event.seq)
+                    whole = alone.state(viewer, table.id, event.seq)
+                    expected = state_with_last_game(alone, viewer, table.id, event.seq, whole)
                     assert (event.seq, state) == (event.seq, expected)
-                    assert (seen is None) == (viewer is not None and alone.seen(event, viewer) is None)
+                    assert (seen is None) == (alone.seen(event, viewer) is None)
