@@ -8,12 +8,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-import msgspec
-
 from kiebitz.dissectors.registry import protocol_files
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.system.deferred_signals import POLL_INTERVAL_S, Interrupted, check_signals
-from kiebitz.services.recording.note import decode_note, recovery_command, refuse_if_unfinished
+from kiebitz.services.recording.note import Note, Part, decode_note, recovery_command, refuse_if_unfinished
 from kiebitz.services.recording.resume import Remaining
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.recording.task import (
@@ -28,7 +26,6 @@ from kiebitz.services.recording.task import (
     Sentence,
     Task,
     ViewFactory,
-    sessions_of,
 )
 from kiebitz.services.recording.worker import record_journal
 from kiebitz.services.sessions import default_name
@@ -104,19 +101,19 @@ class RecorderSupervisor(Supervisor):
             StorageError: The session cannot be opened.
             Interrupted: A deferred signal arrived. Then no session is left without an end.
         """
-        self._task = Task(
-            self._folder.journal,
-            self.journal.identity,
-            self._database,
+        note = Note(
+            os.path.basename(self._database),
             source,
             name or default_name("relay"),
+            None,
+            (),
             limits,
             decode_as,
-            view,
-            max_size=max_size,
-            is_anonymized=is_anonymized,
+            is_anonymized,
             protocol_files=protocol_files(),
         )
+        folder, journal = os.path.dirname(self._database), self._folder.journal
+        self._task = Task(journal, self.journal.identity, self._database, folder, note, view, max_size)
         self._may_restart = not is_anonymized
         self._start()
         try:
@@ -151,10 +148,7 @@ class RecorderSupervisor(Supervisor):
         text = self._folder.read_note()
         if text is not None:
             note = decode_note(text, self._folder.folder)
-            folder = os.path.dirname(self._database)
-            self._task = msgspec.structs.replace(
-                self._task, sessions=sessions_of(note, folder), started_ns=note.started_ns
-            )
+            self._task = self._task.with_note(parts=note.parts, started_ns=note.started_ns)
         return start_connected(record_journal, self._task, self._reports_sentences)
 
     def _take(self, report: Report) -> None:
@@ -165,14 +159,14 @@ class RecorderSupervisor(Supervisor):
         elif isinstance(report, OutputFailed):
             self.has_output_failed = True
         else:
-            self._may_restart = not self._task.is_anonymized
+            self._may_restart = not self._task.note.is_anonymized
         if isinstance(report, Continued):
             self._goes_on_in(report)
 
     def _goes_on_in(self, report: Begun | Continued) -> None:
         """Remember the session that another process would resume."""
-        sessions = (*self._task.sessions, (report.database, report.session))
-        self._task = msgspec.structs.replace(self._task, sessions=sessions)
+        part = Part(os.path.basename(report.database), report.session)
+        self._task = self._task.with_note(parts=(*self._task.note.parts, part))
 
     def _call_off(self) -> None:
         """Let the process that opens a session end, closing that session if it exists."""
@@ -202,5 +196,5 @@ class RecorderSupervisor(Supervisor):
 
     def _kept(self) -> str:
         folder = str(Path(self._database).parent / self._folder.folder.name)
-        names = " with the real names" if self._task.is_anonymized else ""
+        names = " with the real names" if self._task.note.is_anonymized else ""
         return f"unrecorded data is kept{names} in {folder}; {recovery_command(folder)} records it"

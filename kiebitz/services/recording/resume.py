@@ -23,7 +23,6 @@ from kiebitz.dissectors.model import Altered, Chunk, Direction, Gap, Item
 from kiebitz.dissectors.registry import ProtocolClashError, protocol_files
 from kiebitz.proxy.journal.follower import lower_priority, read_rest
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
-from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import DecodeAsError, parse_decode_as
 from kiebitz.services.faults import infrequent_gc, reporting_faults
 from kiebitz.services.progress import OnProgress, counting
@@ -41,11 +40,9 @@ from kiebitz.services.recording.task import (
     Backlog,
     Report,
     Task,
-    note_of,
     sentence_reporter,
-    sessions_of,
 )
-from kiebitz.services.recording.worker import Recording, is_ended, resume
+from kiebitz.services.recording.worker import Recording, is_ended, new_recorder, resume
 from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line
 from kiebitz.services.supervision.journal_folder import JournalFolder, hold
 from kiebitz.services.supervision.supervisor import start_connected
@@ -53,7 +50,6 @@ from kiebitz.storage.database.opening import open_existing, open_to_change
 from kiebitz.storage.database.recorder_lock import exclusive_connection
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.recording.rotation import RotatingRecorder
 
 _END = (
     "UPDATE sessions SET ended_ns = max(started_ns, coalesce((SELECT max(c.ts_ns) FROM chunks AS c"
@@ -74,7 +70,7 @@ def recover_journal(parent: Connection, task: Task) -> None:
     journal remains.
     """
     lower_priority()
-    add_received(task.protocol_files)
+    add_received(task.note.protocol_files)
     folder = hold(task.journal.parent)
     tell = sentence_reporter(None)
     for database in {*task.databases}:
@@ -82,7 +78,7 @@ def recover_journal(parent: Connection, task: Task) -> None:
         with suppress(StorageError):
             open_to_change(database).close()
     try:
-        if not (task.is_rest or task.is_anonymized):
+        if not (task.note.is_rest or task.note.is_anonymized):
             try:
                 resumed = resume(task, folder, parent, tell)
             except StorageError as error:
@@ -92,10 +88,10 @@ def recover_journal(parent: Connection, task: Task) -> None:
                     recording, reader, tables = resumed
                     recording.run(read_rest(reader), tables)
                     # A recorder may have died after beginning one session and before ending the previous.
-                    _end_sessions(task.sessions[:-1], task.started_ns)
+                    _end_sessions(task.sessions[:-1], task.note.started_ns)
                 return
         # An ended session is complete: its recorder was killed before it removed the journal.
-        if not (task.sessions and is_ended(*task.sessions[-1], task.started_ns)):
+        if not (task.sessions and is_ended(*task.sessions[-1], task.note.started_ns)):
             _record_rest(task, folder, parent, tell)
     except (StorageError, JournalError) as error:
         tell(f"kiebitz: {error}")
@@ -104,28 +100,17 @@ def recover_journal(parent: Connection, task: Task) -> None:
 
 def _record_rest(task: Task, folder: int, parent: Connection, tell: Callable[[str], None]) -> None:
     """Record everything that the sessions of a task lack as a session of its own."""
-    lacking = _MissingItems(task.sessions, task.started_ns)
-    forced = parse_decode_as(task.decode_as)
-    recorder = RotatingRecorder(
-        task.database,
-        "relay",
-        task.source,
-        name=f"{task.name} (rest)",
-        # Times count from the same start.
-        started_ns=task.started_ns,
-        decode_as=forced,
-        anonymizer=anonymizer_if(pseudonyms_if(task.is_anonymized), forced),
-    )
-    note = NoteFile(folder, note_of(task))
+    lacking = _MissingItems(task.sessions, task.note.started_ns)
+    recorder = new_recorder(task.note, task.database, " (rest)")
+    note = NoteFile(folder, task.note)
     if os.path.abspath(os.path.dirname(recorder.path)) == str(task.journal.parent.parent):
         # If this recovery is killed too, the next one continues from here.
         note.add(recorder.path, recorder.session_id, is_rest=True)
     before = next(recorder.stream_ids) - 1
     reader = JournalReader(task.journal, base=before, skip=None, identity=task.identity)
-    resting = msgspec.structs.replace(task, is_rest=True)
-    recording = Recording(resting, folder, note, recorder, reader, parent, tell)
+    recording = Recording(task, folder, note, recorder, reader, parent, tell)
     recording.run([*lacking.of(items, before)] for items in read_rest(reader))
-    _end_sessions(task.sessions, task.started_ns)
+    _end_sessions(task.sessions, task.note.started_ns)
 
 
 def _end_sessions(recorded: Sequence[tuple[str, int]], started_ns: int | None) -> None:
@@ -338,19 +323,13 @@ def _task(
     is_elsewhere = database is not None and not any(
         os.path.abspath(database) == os.path.abspath(os.path.join(beside, name)) for name in note.databases
     )
-    return Task(
-        journal_folder.journal,
-        identity,
-        database if database is not None and is_elsewhere else os.path.join(beside, note.database),
-        note.source,
-        note.name,
-        None if is_elsewhere else note.limits,
-        note.decode_as,
-        None,
-        sessions_of(note, beside),
-        started_ns=note.started_ns,
+    note = msgspec.structs.replace(
+        note,
         is_anonymized=note.is_anonymized or is_anonymized,
-        is_left=True,
-        is_rest=note.is_rest or is_elsewhere,
         protocol_files=note.protocol_files or protocol_files(),
     )
+    path = os.path.join(beside, note.database)
+    if database is not None and is_elsewhere:
+        path = database
+        note = msgspec.structs.replace(note, database=os.path.basename(path), limits=None, is_rest=True)
+    return Task(journal_folder.journal, identity, path, beside, note, is_left=True)

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from kiebitz.dissectors.model import Findings, TableInfo
-from kiebitz.dissectors.registry import ProtocolFile
-from kiebitz.services.recording.note import Note, Part
-from kiebitz.services.recording.rotation import Limits
+from kiebitz.services.recording.note import Note
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.recording.recorder import Recorder
 
@@ -37,37 +35,37 @@ ViewFactory = Callable[[Recorder, Iterable[TableInfo]], View]
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A journal to record, the database to record it in, and the display.
+    """A journal to record, the recording as its note has it, and the display.
 
-    `identity` is that of the journal's folder: no other folder in its place is read. With `limits` the
-    recording goes into several databases, named after `database`. `sessions` are the existing ones, each with
-    its database's path; the last one is resumed. `view` makes the display, None shows nothing. The databases
-    and the journal together take at most `max_size` bytes; None for no limit.
-
-    The first session began at `started_ns`. `is_left` is True if the journal has no writer any more, and
-    `is_rest` if its sessions cannot be resumed: what they lack is recorded as another one.
+    `identity` is that of the journal's folder: no other folder in its place is read. `database` is the path
+    of the database, or with limits of the first one; those of the note's sessions, of which the last one is
+    resumed, are in `folder`. `view` makes the display, None shows nothing. The databases and the journal
+    together take at most `max_size` bytes; None for no limit. `is_left` is True if the journal has no writer
+    any more.
     """
 
     journal: Path
     identity: tuple[int, int]
     database: str
-    source: str
-    name: str
-    limits: Limits | None
-    decode_as: tuple[str, ...]
-    view: ViewFactory | None
-    sessions: tuple[tuple[str, int], ...] = ()
-    started_ns: int | None = None
+    folder: str
+    note: Note
+    view: ViewFactory | None = None
     max_size: int | None = None
-    is_anonymized: bool = False
     is_left: bool = False
-    is_rest: bool = False
-    protocol_files: tuple[ProtocolFile, ...] = ()
+
+    @property
+    def sessions(self) -> list[tuple[str, int]]:
+        """The sessions, each with its database's path."""
+        return [(os.path.join(self.folder, part.database), part.session) for part in self.note.parts]
 
     @property
     def databases(self) -> list[str]:
         """The paths of the databases of its sessions."""
         return [database for database, _ in self.sessions]
+
+    def with_note(self, **changes: Any) -> Task:
+        """Return the task with other values in its note."""
+        return msgspec.structs.replace(self, note=msgspec.structs.replace(self.note, **changes))
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -133,24 +131,3 @@ def sentence_reporter(relay: Connection | None) -> Callable[[str], None]:
             report(relay, Sentence(sentence))
 
     return pass_on
-
-
-def note_of(task: Task) -> Note:
-    """Return the note of a recording with its current sessions."""
-    return Note(
-        os.path.basename(task.database),
-        task.source,
-        task.name,
-        task.started_ns,
-        tuple(Part(os.path.basename(database), number) for database, number in task.sessions),
-        task.limits,
-        task.decode_as,
-        task.is_anonymized,
-        task.is_rest,
-        task.protocol_files,
-    )
-
-
-def sessions_of(note: Note, folder: str) -> tuple[tuple[str, int], ...]:
-    """Return the sessions of a note whose databases are in `folder`, each with its database's path."""
-    return tuple((os.path.join(folder, part.database), part.session) for part in note.parts)

@@ -15,10 +15,9 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-
-import msgspec
 
 from kiebitz.dissectors.model import Findings, Item, TableInfo
 from kiebitz.proxy.journal.follower import follow, lower_priority
@@ -28,7 +27,7 @@ from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import infrequent_gc, reporting_faults
 from kiebitz.services.protocol_files import add_received
-from kiebitz.services.recording.note import NoteFile, recovery_command
+from kiebitz.services.recording.note import Note, NoteFile, recovery_command
 from kiebitz.services.recording.rotation import Rotation
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.recording.task import (
@@ -41,7 +40,6 @@ from kiebitz.services.recording.task import (
     OutputFailed,
     Refused,
     Task,
-    note_of,
     report,
     sentence_reporter,
 )
@@ -266,7 +264,7 @@ def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
     `tells_relay`, otherwise to stderr.
     """
     lower_priority()
-    add_received(task.protocol_files)
+    add_received(task.note.protocol_files)
     # Held until this process ends, as the relay may end before it.
     folder = hold(task.journal.parent)
     tell = sentence_reporter(relay if tells_relay else None)
@@ -285,26 +283,14 @@ def record_journal(relay: Connection, task: Task, tells_relay: bool) -> None:
 
 def _begin(task: Task, folder: int, relay: Connection, tell: Callable[[str], None]) -> None:
     """Record a journal as a new session."""
-    forced = parse_decode_as(task.decode_as)
-    anonymizer = anonymizer_if(pseudonyms_if(task.is_anonymized), forced)
-    task = msgspec.structs.replace(task, started_ns=now_ns())
-
-    def begin(database: str) -> RotatingRecorder:
-        return RotatingRecorder(
-            database,
-            "relay",
-            task.source,
-            name=task.name,
-            started_ns=task.started_ns,
-            decode_as=forced,
-            anonymizer=anonymizer,
-        )
-
+    task = task.with_note(started_ns=now_ns())
     if relay.poll():
         # The relay has already ended.
         return
-    rotation = Rotation(task.database, task.limits) if task.limits is not None else None
-    note = NoteFile(folder, note_of(task))
+    limits = task.note.limits
+    rotation = Rotation(task.database, limits) if limits is not None else None
+    note = NoteFile(folder, task.note)
+    begin = partial(new_recorder, task.note)
     try:
         recorder = begin(task.database) if rotation is None else rotation.begin(begin)
         # The relay forwards nothing until this can be recovered.
@@ -320,6 +306,20 @@ def _begin(task: Task, folder: int, relay: Connection, tell: Callable[[str], Non
     Recording(task, folder, note, recorder, reader, relay, tell, rotation).run(follow(reader))
 
 
+def new_recorder(note: Note, database: str, ending: str = "") -> RotatingRecorder:
+    """Return the recorder of a new session into `database`; `ending` is added to its name."""
+    forced = parse_decode_as(note.decode_as)
+    return RotatingRecorder(
+        database,
+        "relay",
+        note.source,
+        name=note.name + ending,
+        started_ns=note.started_ns,
+        decode_as=forced,
+        anonymizer=anonymizer_if(pseudonyms_if(note.is_anonymized), forced),
+    )
+
+
 def resume(
     task: Task, folder: int, relay: Connection, tell: Callable[[str], None]
 ) -> tuple[Recording, JournalReader, list[TableInfo]] | None:
@@ -327,12 +327,13 @@ def resume(
 
     Raises StorageError if it cannot be resumed, JournalError if the journal cannot be read.
     """
-    task = msgspec.structs.replace(task, sessions=_begun_sessions(task.sessions))
-    assert task.started_ns is not None
+    if _is_last_unbegun(task.sessions):
+        task = task.with_note(parts=task.note.parts[:-1])
+    assert task.note.started_ns is not None
     path, number = task.sessions[-1]
-    recorder = ResumedRecorder(task.databases, number, parse_decode_as(task.decode_as))
+    recorder = ResumedRecorder(task.databases, number, parse_decode_as(task.note.decode_as))
     try:
-        if len(task.sessions) == 1 and recorder.started_ns != task.started_ns:
+        if len(task.sessions) == 1 and recorder.started_ns != task.note.started_ns:
             raise StorageError(f"{path}: its session {number} is not the one that was recorded")
         if recorder.is_over:
             # The previous process died after finishing.
@@ -345,17 +346,16 @@ def resume(
     except BaseException:
         recorder.release()
         raise
-    rotation = Rotation(task.database, task.limits, number) if task.limits is not None else None
-    note = NoteFile(folder, note_of(task))
+    limits = task.note.limits
+    rotation = Rotation(task.database, limits, number) if limits is not None else None
+    note = NoteFile(folder, task.note)
     return Recording(task, folder, note, recorder, reader, relay, tell, rotation), reader, recorder.tables
 
 
-def _begun_sessions(all_of_task: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """Return the sessions, without the last one if the recorder died while creating its database."""
-    *before, last = all_of_task
-    if before and is_ended(*last) is None and is_ended(*before[-1]) is False:
-        return tuple(before)
-    return all_of_task
+def _is_last_unbegun(sessions: Sequence[tuple[str, int]]) -> bool:
+    """Return True if the recorder died while creating the database of the last session."""
+    *before, last = sessions
+    return bool(before) and is_ended(*last) is None and is_ended(*before[-1]) is False
 
 
 def is_ended(database: str, number: int, started_ns: int | None = None) -> bool | None:
