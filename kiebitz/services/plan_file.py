@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path as FilePath
+from typing import TypeVar
+
+import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.protocol_file.reading.errors import Mistake
 from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, parse_toml
-from kiebitz.dissectors.protocol_file.reading.source import Path, Source
+from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.decode_as import unknown_protocol
 from kiebitz.services.protocol_files import add_protocol_files
@@ -38,24 +42,61 @@ class PlanError(KiebitzError):
         return self.mistakes[0].excerpt()
 
 
-def read_plan_file(path: str) -> tuple[str, dict[str, object]]:
-    """Return the text of a plan, and its content. Raises PlanError and StorageError."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_SIZE + 1)
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}: name a plan in TOML") from error
-    if len(data) > MAX_SIZE:
-        raise StorageError(f"{path}: more than {MAX_SIZE:,} bytes: this is no plan")
-    try:
-        text = data.decode().replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise StorageError(f"{path}: this is no text in UTF-8") from error
-    try:
-        return text, parse_toml(text)
-    except InvalidTomlError as error:
-        place = error.place or Place(1, text.partition("\n")[0], 0, 1)
-        raise PlanError(path, [Mistake(str(error), place)]) from None
+_Plan = TypeVar("_Plan")
+_Keys = TypeVar("_Keys", bound=msgspec.Struct)
+
+
+class PlanReader:
+    """A plan as it is read, with its mistakes in `source`. Raises PlanError and StorageError."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            with open(path, "rb") as file:
+                data = file.read(MAX_SIZE + 1)
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror}: name a plan in TOML") from error
+        if len(data) > MAX_SIZE:
+            raise StorageError(f"{path}: more than {MAX_SIZE:,} bytes: this is no plan")
+        try:
+            text = data.decode().replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            raise StorageError(f"{path}: this is no text in UTF-8") from error
+        try:
+            self._document = parse_toml(text)
+        except InvalidTomlError as error:
+            place = error.place or Place(1, text.partition("\n")[0], 0, 1)
+            raise PlanError(path, [Mistake(str(error), place)]) from None
+        self.path = path
+        self.folder = os.path.dirname(os.path.abspath(path))
+        self.source = Source(text)
+
+    def checked(self, read: Callable[[], _Plan]) -> _Plan:
+        """Return what `read` makes of the plan. Raises PlanError if it finds a mistake."""
+        with suppress(TooManyMistakes):
+            plan = read()
+        if self.source.mistakes:
+            raise PlanError(self.path, self.source.mistakes)
+        return plan
+
+    def head(self, kind: type[_Keys], *tables: str) -> _Keys:
+        """Return the keys of the plan itself, which has these arrays of tables."""
+        plain = {key: value for key, value in self._document.items() if key not in tables}
+        head = self.source.table((), plain, kind)
+        assert head is not None
+        return head
+
+    def tables(self, key: str, kind: type[_Keys], most: int, has: str) -> Iterator[tuple[Path, _Keys]]:
+        """Yield the tables of an array with their places; each must have the keys that `has` names."""
+        entries = self._document.get(key, [])
+        if not isinstance(entries, list) or not entries:
+            self.source.wrong_key((key,), f"no {key}: add a table [[{key}]] with {has}")
+            return
+        if len(entries) > most:
+            self.source.wrong_key((key, most), f"more than {most} of them")
+        for number, entry in enumerate(entries[:most]):
+            read = self.source.table((key, number), entry, kind)
+            if read is not None:
+                yield (key, number), read
 
 
 def duration_s(source: Source, path: Path, text: str, example: str) -> float:

@@ -13,16 +13,10 @@ from typing import Annotated
 import msgspec
 
 from kiebitz.dissectors.model import Transport
-from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
+from kiebitz.dissectors.protocol_file.reading.source import Path
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.relay.modes import Reverse, endpoint, parse_endpoint
-from kiebitz.services.plan_file import (
-    PlanError,
-    command_words,
-    duration_s,
-    protocol_and_file,
-    read_plan_file,
-)
+from kiebitz.services.plan_file import PlanReader, command_words, duration_s, protocol_and_file
 
 MAX_GROUPS = 40
 """Maximum number of groups: each has a relay with two processes."""
@@ -114,60 +108,38 @@ def read_class(path: str) -> ClassPlan:
 
     Raises PlanError, ProtocolFileError and StorageError.
     """
-    text, document = read_plan_file(path)
-    reader = _Reader(path, Source(text), document)
-    plan = None
-    with suppress(TooManyMistakes):
-        plan = reader.plan()
-    if plan is None or reader.source.mistakes:
-        raise PlanError(path, reader.source.mistakes)
-    return plan
+    reader = _Reader(path)
+    return reader.checked(reader.plan)
 
 
-class _Reader:
+class _Reader(PlanReader):
     """The reader of one plan."""
 
-    def __init__(self, path: str, source: Source, document: dict[str, object]) -> None:
-        self.source = source
-        self._path = path
-        self._document = document
-        self._base = os.path.dirname(os.path.abspath(path))
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
         self._taken: dict[tuple[Transport, int], str] = {}
 
     def plan(self) -> ClassPlan:
         source = self.source
-        plain = {key: value for key, value in self._document.items() if key != "group"}
-        head = source.table((), plain, _Head)
-        assert head is not None
-        stem = os.path.splitext(os.path.basename(self._path))[0]
-        folder = os.path.join(self._base, head.folder or stem)
+        head = self.head(_Head, "group")
+        stem = os.path.splitext(os.path.basename(self.path))[0]
+        folder = os.path.join(self.folder, head.folder or stem)
         page = self._place(("page",), head.page)
         self._take(("page",), "the page", page, "tcp")
         delay_s = duration_s(source, ("delay",), head.delay, "30s or 2min") if head.delay else None
-        entries = self._document.get("group", [])
-        if not isinstance(entries, list) or not entries:
-            source.wrong_key(("group",), "no group: add a table [[group]] with name, listen and server")
-            entries = []
-        if len(entries) > MAX_GROUPS:
-            source.wrong_key(("group", MAX_GROUPS), f"more than {MAX_GROUPS} groups")
         groups: list[Group] = []
-        for number, entry in enumerate(entries[:MAX_GROUPS], 1):
-            group = self._group(("group", number - 1), entry, number, folder)
-            if group is not None:
-                if any(group.name == other.name for other in groups):
-                    source.wrong(("group", number - 1, "name"), f"there is another group {group.name}")
-                groups.append(group)
-        return ClassPlan(page, folder, delay_s, tuple(groups), self._base)
+        for path, read in self.tables("group", _Group, MAX_GROUPS, "name, listen and server"):
+            if any(read.name == other.name for other in groups):
+                source.wrong((*path, "name"), f"there is another group {read.name}")
+            groups.append(self._group(path, read, len(groups) + 1, folder))
+        return ClassPlan(page, folder, delay_s, tuple(groups), self.folder)
 
-    def _group(self, path: Path, entry: object, number: int, folder: str) -> Group | None:
+    def _group(self, path: Path, read: _Group, number: int, folder: str) -> Group:
         source = self.source
-        read = source.table(path, entry, _Group)
-        if read is None:
-            return None
         if not read.name.strip() or not read.name.isprintable() or len(read.name) > _MAX_NAME:
             source.wrong((*path, "name"), f"a name has 1 to {_MAX_NAME} printable characters")
         listen = self._place((*path, "listen"), read.listen)
-        protocol, file = protocol_and_file(source, (*path, "protocol"), read.protocol, self._base)
+        protocol, file = protocol_and_file(source, (*path, "protocol"), read.protocol, self.folder)
         dissector = dissector_of(protocol)
         transports = _TRANSPORTS if dissector is None else (dissector.transport,)
         server: tuple[str, int | None] = (_LOOPBACK, None)
@@ -195,7 +167,7 @@ class _Reader:
         return Group(read.name, listen, server, command, transports, protocol, file, database)
 
     def _program(self, word: str) -> str:
-        return os.path.join(self._base, word) if "/" in word else word
+        return os.path.join(self.folder, word) if "/" in word else word
 
     def _server(self, path: Path, text: str) -> tuple[str, int | None]:
         with suppress(ValueError):

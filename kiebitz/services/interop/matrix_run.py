@@ -7,8 +7,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import msgspec
 
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.proxy.system.safe_files import open_file
-from kiebitz.services.interop.cell_run import CellRecord, CellRun, StoppedError
+from kiebitz.services.interop.cell_run import CellRecord, CellRun
 from kiebitz.services.interop.judging import judged
 from kiebitz.services.interop.plan import Plan, Program
 from kiebitz.services.interop.results import Attempt, Cell, Results, new_file, own_folder, stem_of, with_paths
@@ -122,47 +122,18 @@ class MatrixRun:
 
         Raises KiebitzError.
         """
-        waiting: SimpleQueue[CellPlan] = SimpleQueue()
-        for cell in cells:
-            waiting.put(cell)
-        done: SimpleQueue[Cell | Exception | None] = SimpleQueue()
-        workers = [
-            threading.Thread(target=self._work, args=(waiting, done, on_start))
-            for _ in range(min(self._jobs, len(cells)))
-        ]
-        for worker in workers:
-            worker.start()
-        try:
-            for _ in workers:
-                while (found := done.get()) is not None:
-                    if isinstance(found, Exception):
-                        raise found
-                    yield found
-        finally:
-            self._is_stopped.set()
-            for worker in workers:
-                worker.join()
+        with ThreadPoolExecutor(self._jobs) as pool:
+            waiting = [pool.submit(self._cell, cell, on_start) for cell in cells]
+            try:
+                for done in as_completed(waiting):
+                    yield done.result()
+            finally:
+                self._is_stopped.set()
+                pool.shutdown(cancel_futures=True)
 
-    def _work(
-        self,
-        waiting: SimpleQueue[CellPlan],
-        done: SimpleQueue[Cell | Exception | None],
-        on_start: Callable[[str], None],
-    ) -> None:
-        try:
-            while not waiting.empty() and not self._is_stopped.is_set():
-                cell = waiting.get()
-                on_start(cell.name)
-                done.put(self._cell(cell))
-        except StoppedError:
-            # The run was interrupted.
-            pass
-        except Exception as error:
-            done.put(error)
-        finally:
-            done.put(None)
-
-    def _cell(self, cell: CellPlan) -> Cell:
+    def _cell(self, cell: CellPlan, on_start: Callable[[str], None]) -> Cell:
+        """Run a cell. Raises StoppedError if the run was interrupted."""
+        on_start(cell.name)
         attempts: list[Attempt] = []
         while len(attempts) < (1 if attempts and attempts[0].outcome == "completed" else self._repeat):
             attempts.append(self._attempt(cell, len(attempts) + 1))

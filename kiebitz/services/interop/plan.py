@@ -16,16 +16,14 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
-from kiebitz.dissectors.protocol_file.reading.source import Source, TooManyMistakes
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.plan_file import (
-    PlanError,
+    PlanReader,
     command_words,
     duration_s,
     filled,
     filled_words,
     protocol_and_file,
-    read_plan_file,
 )
 from kiebitz.services.probing.connection_setup import NEXT_PORT
 from kiebitz.services.probing.program import TargetProgram
@@ -132,30 +130,16 @@ def read_plan(path: str) -> Plan:
 
     Raises PlanError, ProtocolFileError and StorageError.
     """
-    return _Reader(path, *read_plan_file(path)).plan()
+    reader = _Reader(path)
+    return reader.checked(reader.plan)
 
 
-class _Reader:
+class _Reader(PlanReader):
     """The reader of one plan."""
 
-    def __init__(self, path: str, text: str, document: dict[str, object]) -> None:
-        self._path = path
-        self._document = document
-        self._source = Source(text)
-
     def plan(self) -> Plan:
-        with suppress(TooManyMistakes):
-            plan = self._plan()
-        if self._source.mistakes:
-            raise PlanError(self._path, self._source.mistakes)
-        return plan
-
-    def _plan(self) -> Plan:
-        source = self._source
-        plain = {key: value for key, value in self._document.items() if key not in ("server", "client")}
-        head = source.table((), plain, _Head)
-        assert head is not None
-        folder = os.path.dirname(os.path.abspath(self._path))
+        source, folder = self.source, self.folder
+        head = self.head(_Head, "server", "client")
         protocol, file = self._protocol(head.protocol, folder)
         servers, clients = (self._programs(role) for role in ("server", "client"))
         for key, least in (("games", 1), ("players", 0), ("seed", 0)):
@@ -170,52 +154,42 @@ class _Reader:
             clients,
             head.games,
             head.players or seats,
-            duration_s(self._source, ("timeout",), head.timeout, "120s or 2min"),
-            duration_s(self._source, ("stagger",), head.stagger, "500ms or 1s"),
+            duration_s(source, ("timeout",), head.timeout, "120s or 2min"),
+            duration_s(source, ("stagger",), head.stagger, "500ms or 1s"),
             self._memory(head.memory),
-            int(duration_s(self._source, ("cpu",), head.cpu, "300s or 5min")),
+            int(duration_s(source, ("cpu",), head.cpu, "300s or 5min")),
             head.seed,
             head.mix,
-            duration_s(self._source, ("probe",), head.probe, "60s or 1min"),
+            duration_s(source, ("probe",), head.probe, "60s or 1min"),
             folder,
         )
 
     def _protocol(self, name: str, folder: str) -> tuple[str, str | None]:
         """Return the protocol's name and its file, if the plan names one."""
-        protocol, file = protocol_and_file(self._source, ("protocol",), name, folder)
+        protocol, file = protocol_and_file(self.source, ("protocol",), name, folder)
         dissector = dissector_of(protocol)
         opens = not isinstance(dissector, FileDissector) or any(
             event.opens for event in dissector.specification.events
         )
         if file is not None and not opens:
-            self._source.wrong(("protocol",), f"{name} has no event with opens = true: no games to count")
+            self.source.wrong(("protocol",), f"{name} has no event with opens = true: no games to count")
         return protocol, file
 
     def _memory(self, text: str) -> int:
         form = _MEMORY.fullmatch(text)
         if form is None:
-            self._source.wrong(("memory",), "memory must be a number with its unit, as in 500MB or 2GB")
+            self.source.wrong(("memory",), "memory must be a number with its unit, as in 500MB or 2GB")
             return 0
         return int(form[1]) * _UNITS[form[2]]
 
     def _programs(self, role: Role) -> tuple[Program, ...]:
-        entries = self._document.get(role, [])
-        if not isinstance(entries, list) or not entries:
-            self._source.wrong_key((role,), f"no {role}: add a table [[{role}]] with name and command")
-            return ()
         found: dict[str, Program] = {}
-        if len(entries) > MAX_PROGRAMS:
-            self._source.wrong_key((role, MAX_PROGRAMS), f"more than {MAX_PROGRAMS} of them")
-        for number, entry in enumerate(entries[:MAX_PROGRAMS]):
-            path = (role, number)
-            read = self._source.table(path, entry, _Program)
-            if read is None:
-                continue
+        for path, read in self.tables(role, _Program, MAX_PROGRAMS, "name and command"):
             if not _NAME.fullmatch(read.name):
-                self._source.wrong((*path, "name"), "a name has up to 40 letters, digits and .+-_")
+                self.source.wrong((*path, "name"), "a name has up to 40 letters, digits and .+-_")
             elif read.name in found:
-                self._source.wrong((*path, "name"), f"there is another {role} {read.name}")
-            words = command_words(self._source, (*path, "command"), read.command, role)
+                self.source.wrong((*path, "name"), f"there is another {role} {read.name}")
+            words = command_words(self.source, (*path, "command"), read.command, role)
             found[read.name] = Program(read.name, role, words, read.image)
         return tuple(found.values())
 

@@ -25,7 +25,7 @@ from typing import IO
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.probing.verdict import EXIT_STATUS
-from kiebitz.proxy.system.descendants import MARK, Descendants, Process, subreaper
+from kiebitz.proxy.system.descendants import MARK, Descendants, Process, process_table, subreaper
 from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.standard_streams import warn
 
@@ -75,8 +75,8 @@ class FairClock:
         found = {}
         for file in (*self._own_threads(), *self._program_threads()):
             # A thread may end at any time, and other systems have no such files.
-            with suppress(OSError, ValueError, IndexError):
-                found[file] = int(_read(file).split()[1]) / 1e9
+            with suppress(OSError, ValueError, IndexError), open(file, "rb", buffering=0) as waits:
+                found[file] = int(waits.read(4096).split()[1]) / 1e9
         return found
 
     def _own_threads(self) -> Iterator[str]:
@@ -101,29 +101,13 @@ def _threads_of(process: int) -> Iterator[str]:
         yield from (f"{folder}/{thread}/schedstat" for thread in os.listdir(folder))
 
 
-def processes_by_group() -> dict[int, tuple[int, ...]]:
-    """Return the process numbers of each process group; nothing where the system does not tell."""
-    groups: defaultdict[int, list[int]] = defaultdict(list)
-    with suppress(OSError):
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            # A process may end at any time.
-            with suppress(OSError, ValueError):
-                # The name of the program may contain blanks and parentheses.
-                _, _, group, *_ = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
-                groups[int(group)].append(int(name))
-    return {group: tuple(processes) for group, processes in groups.items()}
-
-
 @lru_cache(maxsize=1)
-def _recent_groups(_interval: int) -> dict[int, tuple[int, ...]]:
-    """Return all processes as they were at a moment of a search interval; all clocks share a search."""
-    return processes_by_group()
-
-
-def _read(path: str) -> bytes:
-    """Read a small file of /proc, for which pathlib takes five times as long."""
-    with open(path, "rb", buffering=0) as file:
-        return file.read(4096)
+def _recent_groups(_interval: int) -> Mapping[int, Sequence[int]]:
+    """Return the processes of each group at a moment of a search interval; all clocks share a search."""
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    for number, process in process_table().items():
+        groups[process.group].append(number)
+    return groups
 
 
 START_TIMEOUT_S = 10.0
