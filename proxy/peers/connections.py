@@ -64,8 +64,9 @@ PeerEvent = Connected | DataReceived | Disconnected
 class Connection(ABC):
     """A live connection; `stream` has its addresses and its number."""
 
-    def __init__(self, peers: Peers, stream: Stream) -> None:
-        self.stream = stream
+    stream: Stream
+
+    def __init__(self, peers: Peers) -> None:
         self.disconnected = asyncio.Event()
         """Set once the peer sends no more."""
         self.writable = asyncio.Event()

@@ -4,13 +4,11 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from itertools import count
-from types import ModuleType
 
 import pytest
 
-from kiebitz.dissectors.model import Chunk, Direction, End, Item
-from kiebitz.proxy.peers import tcp as peers_tcp
-from kiebitz.proxy.peers import udp as peers_udp
+from kiebitz.dissectors.model import Chunk, Direction, End, Item, Transport
+from kiebitz.proxy.peers import sockets
 from kiebitz.proxy.peers.connections import (
     RESET,
     Connected,
@@ -51,19 +49,19 @@ def run(trial: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(bounded())
 
 
-@pytest.mark.parametrize("transport", [peers_tcp, peers_udp])
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
 @pytest.mark.parametrize("is_freed", [True, False])
-def test_a_port_may_be_in_use_for_a_moment(transport: ModuleType, is_freed: bool) -> None:
+def test_a_port_may_be_in_use_for_a_moment(transport: Transport, is_freed: bool) -> None:
     """A child process that is being started holds a closed listener until it runs."""
 
     async def trial() -> None:
-        with socket.socket(type=socket.SOCK_STREAM if transport is peers_tcp else socket.SOCK_DGRAM) as sock:
+        with socket.socket(type=socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM) as sock:
             sock.bind(("127.0.0.1", 0))
             port = sock.getsockname()[1]
-            if transport is peers_tcp:
+            if transport == "tcp":
                 sock.listen()
             server = Recorded("s2c")
-            listening = transport.listen(server.peers, "127.0.0.1", port, "it")
+            listening = sockets.listen(server.peers, transport, "127.0.0.1", port, "it")
             if is_freed:
                 asyncio.get_running_loop().call_later(0.2, sock.close)
                 assert await listening == f"127.0.0.1:{port}"
@@ -75,12 +73,12 @@ def test_a_port_may_be_in_use_for_a_moment(transport: ModuleType, is_freed: bool
     run(trial)
 
 
-@pytest.mark.parametrize("transport", [peers_tcp, peers_udp])
-def test_a_server_and_a_client_communicate(transport: ModuleType) -> None:
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+def test_a_server_and_a_client_communicate(transport: Transport) -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
-        address = await transport.listen(server.peers, "127.0.0.1", 0, "the game")
-        number = await transport.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        address = await sockets.listen(server.peers, transport, "127.0.0.1", 0, "the game")
+        number = await sockets.connect(client.peers, transport, "127.0.0.1", int(address.rpartition(":")[2]))
         client.peers.send(number, b"hello")
         came = await server.happens()
         assert isinstance(came, Connected)
@@ -105,8 +103,8 @@ def test_a_server_and_a_client_communicate(transport: ModuleType) -> None:
 def test_both_hang_up() -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
-        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
-        number = await peers_tcp.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        address = await sockets.listen(server.peers, "tcp", "127.0.0.1", 0, "")
+        number = await sockets.connect(client.peers, "tcp", "127.0.0.1", int(address.rpartition(":")[2]))
         came = await server.happens()
         hanging = asyncio.create_task(client.peers.hang_up(number))
         assert await server.happens() == Disconnected(came.connection, "has hung up")
@@ -125,7 +123,7 @@ def test_both_hang_up() -> None:
 def test_a_client_that_never_reads_is_dropped() -> None:
     async def trial() -> None:
         server = Recorded("s2c")
-        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
+        address = await sockets.listen(server.peers, "tcp", "127.0.0.1", 0, "")
         with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))):
             came = await server.happens()
             assert isinstance(came, Connected)
@@ -139,12 +137,11 @@ def test_a_client_that_never_reads_is_dropped() -> None:
 
 
 def test_no_more_clients_than_can_be_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers_tcp, "_MAX_CLIENTS", 2)
-    monkeypatch.setattr(peers_udp, "_MAX_CLIENTS", 2)
+    monkeypatch.setattr(sockets, "_MAX_CLIENTS", 2)
 
     async def trial() -> None:
         server = Recorded("s2c")
-        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
+        address = await sockets.listen(server.peers, "tcp", "127.0.0.1", 0, "")
         clients = []
         for _ in range(3):
             _, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
@@ -157,15 +154,15 @@ def test_no_more_clients_than_can_be_looked_after(monkeypatch: pytest.MonkeyPatc
             await one.wait_closed()
         server.peers.close()
         server = Recorded("s2c")
-        address = await peers_udp.listen(server.peers, "127.0.0.1", 0, "")
-        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
-        for sock in sockets:
+        address = await sockets.listen(server.peers, "udp", "127.0.0.1", 0, "")
+        senders = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
+        for sock in senders:
             sock.sendto(b"me", ("127.0.0.1", int(address.rpartition(":")[2])))
         heard = [await server.happens() for _ in range(4)]
         assert [type(one) for one in heard] == [Connected, DataReceived, Connected, DataReceived]
         await asyncio.sleep(0.05)
         assert server.peers.events.empty()
-        for sock in sockets:
+        for sock in senders:
             sock.close()
         server.peers.close()
 
@@ -174,7 +171,7 @@ def test_no_more_clients_than_can_be_looked_after(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("kind", ["nobody", "no answer"])
 def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers_tcp, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(sockets, "CONNECT_SECONDS", 0.3)
 
     async def trial() -> None:
         with socket.socket() as full:
@@ -191,7 +188,7 @@ def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPa
             client = Recorded("c2s")
             says = "Connection refused" if kind == "nobody" else "the server did not answer"
             with pytest.raises(PeerError, match=f"Cannot connect to tcp .*: {says}"):
-                await peers_tcp.connect(client.peers, *full.getsockname())
+                await sockets.connect(client.peers, "tcp", *full.getsockname())
             assert not client.items
             for sock in waiting:
                 sock.close()
@@ -202,8 +199,8 @@ def test_a_server_that_cannot_be_reached(kind: str, monkeypatch: pytest.MonkeyPa
 def test_a_half_closed_connection_still_hears() -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
-        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
-        number = await peers_tcp.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        address = await sockets.listen(server.peers, "tcp", "127.0.0.1", 0, "")
+        number = await sockets.connect(client.peers, "tcp", "127.0.0.1", int(address.rpartition(":")[2]))
         came = await server.happens()
         client.peers.half_close(number)
         assert await server.happens() == Disconnected(came.connection, "has hung up")
@@ -218,8 +215,8 @@ def test_a_half_closed_connection_still_hears() -> None:
 def test_a_reset_is_distinguished_from_an_end() -> None:
     async def trial() -> None:
         server, client = Recorded("s2c"), Recorded("c2s")
-        address = await peers_tcp.listen(server.peers, "127.0.0.1", 0, "")
-        number = await peers_tcp.connect(client.peers, "127.0.0.1", int(address.rpartition(":")[2]))
+        address = await sockets.listen(server.peers, "tcp", "127.0.0.1", 0, "")
+        number = await sockets.connect(client.peers, "tcp", "127.0.0.1", int(address.rpartition(":")[2]))
         came = await server.happens()
         client.peers.reset(number)
         assert await server.happens() == Disconnected(came.connection, RESET)

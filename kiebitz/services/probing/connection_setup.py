@@ -31,9 +31,8 @@ from kiebitz.dissectors.replay.replay_peer import (
     WaitUntil,
 )
 from kiebitz.dissectors.replay.script import Script, StreamRole
-from kiebitz.proxy.peers import tcp as peers_tcp
-from kiebitz.proxy.peers import udp as peers_udp
 from kiebitz.proxy.peers.connections import UNREACHABLE, PeerError, Peers
+from kiebitz.proxy.peers.sockets import connect
 from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.probing.program import FairClock, ProgramError, TargetProgram
 from kiebitz.services.replay.peer_driver import DrivenPeer, PeerDriver
@@ -46,8 +45,6 @@ _GREETING_PATIENCE = 3.0
 """Ratio of the time to wait for the answer to a new client, where one is usual, to the usual timeout."""
 
 _CHECK_INTERVAL_S = 0.25
-
-_PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
 class ProbeSetup(msgspec.Struct, frozen=True):
@@ -192,8 +189,7 @@ class TargetSession:
         """Open a connection to a role's server that belongs to no player, and return its number."""
         servers = self._route.servers.items()
         host, port = next(place for known, place in servers if known.server_key == role.server_key)
-        number: int = await _PEERS[role.transport].connect(self._peers, host, port)
-        return number
+        return await connect(self._peers, role.transport, host, port)
 
     async def _is_greeting(self) -> bool | None:
         """Return True if the server sends a new client its usual messages.

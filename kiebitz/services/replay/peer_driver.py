@@ -19,17 +19,14 @@ from kiebitz.dissectors.replay.replay_peer import (
     WaitUntil,
 )
 from kiebitz.dissectors.replay.script import StreamRole
-from kiebitz.proxy.peers import tcp as peers_tcp
-from kiebitz.proxy.peers import udp as peers_udp
 from kiebitz.proxy.peers.connections import Connected, DataReceived, PeerEvent, Peers
+from kiebitz.proxy.peers.sockets import connect, listen
 from kiebitz.services.server_addresses import Address
 
 STREAM_DELAY_S = 0.003
 """Seconds between messages on different streams, so that they arrive in the order in which they are sent.
 
 A receiver that reads both streams in one turn of its event loop, as a relay does, would see no order."""
-
-_PEERS = {"tcp": peers_tcp, "udp": peers_udp}
 
 
 class DrivenPeer(Protocol):
@@ -92,8 +89,7 @@ class PeerDriver:
         """Open the servers; return each with its address. Raises RelayError."""
         opened = []
         for role, (host, port) in self._addresses.items():
-            listen = _PEERS[role.transport].listen
-            opened.append((role, await listen(self._peers, host, port, role.server_key)))
+            opened.append((role, await listen(self._peers, role.transport, host, port, role.server_key)))
         return opened
 
     async def play(self) -> None:
@@ -128,7 +124,7 @@ class PeerDriver:
         elif isinstance(action, OpenConnection):
             role = action.role
             host, port = self._addresses[self._server(role.server_key)]
-            self._peer.connected(await _PEERS[role.transport].connect(self._peers, host, port), role)
+            self._peer.connected(await connect(self._peers, role.transport, host, port), role)
         else:
             await self._meanwhile(self._peers.hang_up(action.connection))
 
