@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.proxy.journal.writer import FaultDetails, JournalWriter
 
@@ -36,16 +38,7 @@ class ItemWriter:
         elif isinstance(item, Gap):
             journal.gap(number, item.direction, item.ts_ns, item.offset, item.length)
         elif isinstance(item, Fault):
-            details = FaultDetails(
-                item.code,
-                item.text,
-                item.length,
-                item.group,
-                item.blame,
-                item.expected,
-                item.severity,
-                item.quotes,
-            )
+            details = FaultDetails(*msgspec.structs.astuple(item)[4:])
             journal.detailed_fault(number, item.direction, item.ts_ns, item.offset, details)
         elif isinstance(item, End):
             journal.end(number, item.ts_ns, item.reason)

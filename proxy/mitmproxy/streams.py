@@ -34,42 +34,29 @@ class FlowJournal:
     def __init__(self, streams: StreamJournal) -> None:
         self._streams = streams
 
-    def tcp_message(self, flow: TCPFlow) -> None:
+    def tcp_message(self, flow: TCPFlow | UDPFlow) -> None:
         """Journal a message (mitmproxy hook)."""
-        self._message(flow, "tcp")
+        if flow.live:
+            message = flow.messages[-1]
+            direction: Direction = "c2s" if message.from_client else "s2c"
+            self._streams.journal_data(
+                flow.id, _transport(flow), flow.client_conn, flow.server_conn, direction, message.content
+            )
 
-    def udp_message(self, flow: UDPFlow) -> None:
-        """Journal a message (mitmproxy hook)."""
-        self._message(flow, "udp")
-
-    def tcp_end(self, flow: TCPFlow) -> None:
+    def tcp_end(self, flow: TCPFlow | UDPFlow) -> None:
         """Journal the end of a flow (mitmproxy hook)."""
         self._streams.end(flow.id)
 
-    def udp_end(self, flow: UDPFlow) -> None:
-        """Journal the end of a flow (mitmproxy hook)."""
-        self._streams.end(flow.id)
-
-    def tcp_error(self, flow: TCPFlow) -> None:
+    def tcp_error(self, flow: TCPFlow | UDPFlow) -> None:
         """Journal a reset or an unreachable server (mitmproxy hook)."""
-        self._error(flow, "tcp")
-
-    def udp_error(self, flow: UDPFlow) -> None:
-        """Journal a reset or an unreachable server (mitmproxy hook)."""
-        self._error(flow, "udp")
-
-    def _message(self, flow: TCPFlow | UDPFlow, transport: Transport) -> None:
-        if not flow.live:
-            return
-        message = flow.messages[-1]
-        direction: Direction = "c2s" if message.from_client else "s2c"
-        self._streams.journal_data(
-            flow.id, transport, flow.client_conn, flow.server_conn, direction, message.content
-        )
-
-    def _error(self, flow: TCPFlow | UDPFlow, transport: Transport) -> None:
         if not self._streams.end(flow.id, "reset") and flow.live:
-            self._streams.report_unreachable(transport, flow.client_conn, flow.server_conn)
+            self._streams.report_unreachable(_transport(flow), flow.client_conn, flow.server_conn)
+
+    udp_message, udp_end, udp_error = tcp_message, tcp_end, tcp_error
+
+
+def _transport(flow: TCPFlow | UDPFlow) -> Transport:
+    return "tcp" if isinstance(flow, TCPFlow) else "udp"
 
 
 _ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,7 +23,6 @@ from kiebitz.dissectors.model import (
     Altered,
     Blame,
     Chunk,
-    Direction,
     End,
     Fault,
     Gap,
@@ -255,29 +255,32 @@ def to_record(item: Item, number: int) -> Record:
         return ChunkRecord(*where, item.data, item.missing)
     if isinstance(item, Gap):
         return GapRecord(*where, item.length)
+    _, _, _, _, *values = msgspec.structs.astuple(item)
     if isinstance(item, Fault):
-        return FaultRecord(
-            *where,
-            item.code,
-            item.text[:_MAX_TEXT],
-            item.length,
-            item.group,
-            item.blame,
-            None if item.expected is None else item.expected[:_MAX_TEXT],
-            item.severity,
-            item.quotes,
-        )
-    fields = item.fields_json
+        return FaultRecord(*where, *(_cut(value, _MAX_TEXT) for value in values))
+    length, action, rule, sent_ns, original, name, fields = values
     return AlteredRecord(
         *where,
-        item.length,
-        item.action,
-        item.rule[:_MAX_TEXT],
-        item.sent_ns,
-        None if item.original is None else item.original[:MAX_DATA],
-        None if item.name is None else item.name[:_MAX_TEXT],
+        length,
+        action,
+        _cut(rule, _MAX_TEXT),
+        sent_ns,
+        _cut(original, MAX_DATA),
+        _cut(name, _MAX_TEXT),
         None if fields is None or len(fields) > MAX_DATA // 4 else fields,
     )
+
+
+def _cut(value: Any, most: int) -> Any:
+    return value[:most] if isinstance(value, str | bytes) else value
+
+
+_ITEMS: dict[type[Record], Callable[..., Gap | Chunk | Fault | Altered]] = {
+    ChunkRecord: Chunk,
+    GapRecord: Gap,
+    FaultRecord: Fault,
+    AlteredRecord: Altered,
+}
 
 
 def to_item(record: Record, stream: Stream, clock_ns: int) -> Item:
@@ -286,34 +289,11 @@ def to_item(record: Record, stream: Stream, clock_ns: int) -> Item:
     ts_ns = shift_time(record.ts_ns, clock_ns)
     if isinstance(record, EndRecord):
         return End(stream, ts_ns, record.reason)
-    where: tuple[Stream, Direction, int, int] = stream, DIRECTIONS[record.direction], ts_ns, record.offset
-    if isinstance(record, ChunkRecord):
-        return Chunk(*where, record.data, record.missing)
-    if isinstance(record, GapRecord):
-        return Gap(*where, record.length)
-    if isinstance(record, FaultRecord):
-        return Fault(
-            *where,
-            record.code,
-            record.text,
-            record.length,
-            record.group,
-            record.blame,
-            record.expected,
-            record.severity,
-            record.quotes,
-        )
-    sent_ns = None if record.sent_ns is None else shift_time(record.sent_ns, clock_ns)
-    return Altered(
-        *where,
-        record.length,
-        record.action,
-        record.rule,
-        sent_ns,
-        record.original,
-        record.name,
-        record.fields_json,
-    )
+    _, direction, _, *values = msgspec.structs.astuple(record)
+    item = _ITEMS[type(record)](stream, DIRECTIONS[direction], ts_ns, *values)
+    if isinstance(item, Altered) and item.sent_ns is not None:
+        item.sent_ns = shift_time(item.sent_ns, clock_ns)
+    return item
 
 
 def shift_time(ts_ns: int, clock_ns: int) -> int:
