@@ -154,12 +154,12 @@ class Timeline:
         )
         return {name for (name,) in rows}
 
-    def events(self, condition: str = "1", parameters: list[Any] | None = None) -> Iterator[Event]:
+    def events(self, condition: str = "1", parameters: Sequence[Any] = ()) -> Iterator[Event]:
         """Yield the session's events that meet an SQL condition on the table `events` (alias e), in order."""
         # The plus keeps SQLite from using the index by time and sorting the whole session by id.
         rows = self.connection.execute(
             f"SELECT {_EVENT_COLUMNS} FROM events e WHERE +e.session_id = ? AND ({condition}) ORDER BY e.id",
-            [self.session.id, *(parameters or ())],
+            [self.session.id, *parameters],
         )
         return map(_event, check_ascending(rows))
 

@@ -48,10 +48,6 @@ _MIN_DELAY_NS = 1_000_000
 """Shortest delay of an altered message to report."""
 
 
-_IsShown = Callable[[int, int], bool]
-"""Function that returns whether a message, by its id and that of its stream, belongs to the diagram."""
-
-
 class Sequence(NamedTuple):
     """A sequence diagram: its lifelines, and its steps in order, which are read on demand."""
 
@@ -75,64 +71,73 @@ def read_sequence(
     known connection.
     """
     selection = select(timeline, part) if part != PartRequest() else None
-    return _Reader(timeline, player, visibility or Visibility(timeline)).read(selection, None, part.wanted)
+    window = Window(selection.messages.span, selection.events.span) if selection is not None else None
+    return _Reader(timeline, player, visibility, window, selection, part.wanted).read()
 
 
 def read_window(
     timeline: Timeline, window: Window, player: str | None = None, visibility: Visibility | None = None
 ) -> Sequence:
     """Return the diagram of a window of a session. Raises StorageError as `read_sequence`."""
-    return _Reader(timeline, player, visibility or Visibility(timeline)).read(None, window, None)
+    return _Reader(timeline, player, visibility, window).read()
 
 
 class _Reader:
-    def __init__(self, timeline: Timeline, player: str | None, visibility: Visibility) -> None:
+    """The reader of a diagram: of a window, and in it of what is selected; None for the whole session."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        player: str | None,
+        visibility: Visibility | None,
+        window: Window | None,
+        selection: Selection | None = None,
+        wanted: Filter | None = None,
+    ) -> None:
         self._timeline = timeline
         self._player = player
-        self._visibility = visibility
-        self._public = PublicMessages(visibility) if player == PUBLIC else None
+        self._visibility = visibility or Visibility(timeline)
+        self._window = window
+        self._selection = selection
+        self._wanted = wanted
+        self._public = PublicMessages(self._visibility) if player == PUBLIC else None
         self._altered = AlteredMessages(timeline)
-        self._lines: _Lines
+        self._shown = self._streams()
+        self._lines = _Lines(
+            self._shown,
+            self._labels() if self._public is None else {},
+            name_of_stream(timeline) if self._public is None else lambda stream: None,
+        )
 
-    def read(self, selection: Selection | None, window: Window | None, wanted: Filter | None) -> Sequence:
-        shown = self._streams(selection, window)
+    def read(self) -> Sequence:
         if self._player not in (None, PUBLIC) and not self._visibility.streams_of(self._player):
             raise StorageError(f"no connection of {self._player} is known, so there is nothing to draw")
-        if self._public is not None:
-            self._lines = _Lines(shown, {}, lambda stream: None)
-        else:
-            self._lines = _Lines(shown, self._labels(), name_of_stream(self._timeline))
+        apart = merge(self._kept_back(), self._connection_problems(), key=lambda step: step.ts_ns)
+        return Sequence(self._lines.lifelines, fold(self._steps(apart), self._lines.connected))
 
-        def is_shown(message: int, stream: int) -> bool:
-            if stream not in shown or (selection is not None and message not in selection.messages):
-                return False
-            return window is None or window.messages[0] <= message <= window.messages[1]
-
-        apart = merge(
-            self._kept_back(selection, window, wanted, shown.keys()),
-            self._connection_problems(selection, window, wanted, shown.keys()),
-            key=lambda step: step.ts_ns,
-        )
-        rows = self._messages(selection, window, is_shown)
-        steps = self._steps(rows, self._events(selection, window), apart, is_shown)
-        return Sequence(self._lines.lifelines, fold(steps, self._lines.connected))
-
-    def _streams(self, selection: Selection | None, window: Window | None) -> Mapping[int, Stream]:
+    def _streams(self) -> Mapping[int, Stream]:
         """Return the streams with a message in the diagram, by id, oldest first."""
         own = None if self._player in (None, PUBLIC) else self._visibility.streams_of(self._player)
-        used: Iterable[int] | None = None
-        if selection is not None:
-            used = selection.streams
-        elif window is not None:
-            used = self._ids(
-                "SELECT DISTINCT stream_id FROM messages WHERE id BETWEEN ? AND ?", window.messages
-            )
-        if used is None:
+        used: Iterable[int]
+        if self._selection is not None:
+            used = self._selection.streams
+        elif self._window is not None:
+            query = "SELECT DISTINCT stream_id FROM messages WHERE id BETWEEN ? AND ?"
+            used = {number for (number,) in self._timeline.connection.execute(query, self._window.messages)}
+        else:
             used = [stream.id for stream in streams(self._timeline) if stream.messages]
         found = (self._timeline.stream(stream) for stream in sorted(used) if own is None or stream in own)
         if self._public is not None:
             found = (msgspec.structs.replace(stream, client=ALL_PLAYERS) for stream in found)
         return {stream.id: stream for stream in found}
+
+    def _is_shown(self, message: int, stream: int) -> bool:
+        """Return True if a message, by its id and that of its stream, belongs to the diagram."""
+        if stream not in self._shown or (
+            self._selection is not None and message not in self._selection.messages
+        ):
+            return False
+        return self._window is None or self._window.messages[0] <= message <= self._window.messages[1]
 
     def _labels(self) -> dict[int, str]:
         """Return the labels of players by stream."""
@@ -140,52 +145,38 @@ class _Reader:
             claim.stream: player.label for player in self._visibility.players() for claim in player.claims
         }
 
-    def _ids(self, query: str, parameters: Iterable[int]) -> set[int]:
-        return {number for (number,) in self._timeline.connection.execute(query, [*parameters])}
-
     # The rows.
 
-    def _messages(
-        self, selection: Selection | None, window: Window | None, is_shown: _IsShown
-    ) -> Iterator[Message]:
-        span = selection.messages.span if selection is not None else window and window.messages
-        condition, parameters = ("m.id BETWEEN ? AND ?", [*span]) if span is not None else ("1", [])
-        for row in messages(self._timeline, condition, parameters):
+    def _messages(self) -> Iterator[Message]:
+        within = ("m.id BETWEEN ? AND ?", self._window.messages) if self._window is not None else ("1", ())
+        for row in messages(self._timeline, *within):
             shown = row if self._public is None else self._public.first_copy(row)
-            if shown is not None and is_shown(row.id, row.stream.id):
+            if shown is not None and self._is_shown(row.id, row.stream.id):
                 yield shown
 
-    def _events(self, selection: Selection | None, window: Window | None) -> Iterator[Event]:
-        span = selection.events.span if selection is not None else window and window.events
-        condition, parameters = ("e.id BETWEEN ? AND ?", [*span]) if span is not None else ("1", [])
-        for event in self._timeline.events(condition, parameters):
-            if selection is None or event.id in selection.events:
+    def _events(self) -> Iterator[Event]:
+        within = ("e.id BETWEEN ? AND ?", self._window.events) if self._window is not None else ("1", ())
+        for event in self._timeline.events(*within):
+            if self._selection is None or event.id in self._selection.events:
                 yield event
 
-    def _times(self, selection: Selection | None, window: Window | None) -> tuple[int, int] | None:
+    def _times(self) -> tuple[int, int] | None:
         """Return the times (ns) of the first and the last message of a part; None for the whole session."""
-        span = selection.messages.span if selection is not None else window and window.messages
-        if span is None:
+        if self._window is None:
             return None
         times = self._timeline.connection.execute(
-            "SELECT min(ts_ns), max(ts_ns) FROM messages WHERE id IN (?, ?)", span
+            "SELECT min(ts_ns), max(ts_ns) FROM messages WHERE id IN (?, ?)", self._window.messages
         ).fetchone()
         return (0, -1) if times[0] is None else times
 
-    def _kept_back(
-        self,
-        selection: Selection | None,
-        window: Window | None,
-        wanted: Filter | None,
-        shown: Iterable[int],
-    ) -> Iterator[Step]:
+    def _kept_back(self) -> Iterator[Step]:
         """Yield the messages that were not forwarded; players cannot know of them."""
         if self._player is not None:
             return
-        times = self._times(selection, window)
-        for row in Session(self._timeline).alterations(wanted):
+        times = self._times()
+        for row in Session(self._timeline).alterations(self._wanted):
             stream = self._timeline.numbers.row_id("streams", row.stream)
-            if not row.is_kept_back or stream not in shown or not _is_within(times, row.ts_ns):
+            if not row.is_kept_back or stream not in self._shown or not _is_within(times, row.ts_ns):
                 continue
             server, client = self._lines.of_stream(stream)
             yield Arrow(
@@ -202,31 +193,23 @@ class _Reader:
                 is_kept_back=True,
             )
 
-    def _connection_problems(
-        self,
-        selection: Selection | None,
-        window: Window | None,
-        wanted: Filter | None,
-        shown: Iterable[int],
-    ) -> Iterator[Step]:
+    def _connection_problems(self) -> Iterator[Step]:
         """Yield the problems that concern no message; a filter selects messages only."""
-        if wanted is not None:
+        if self._wanted is not None:
             return
-        times, groups = self._times(selection, window), visible_groups(self._player)
+        times, groups = self._times(), visible_groups(self._player)
         condition = f"d.message_id IS NULL AND d.severity != 'note' AND d.grp IN ({placeholders(groups)})"
         for row in diagnostics(self._timeline, condition, groups):
-            if row.stream.id in shown and _is_within(times, row.ts_ns):
+            if row.stream.id in self._shown and _is_within(times, row.ts_ns):
                 ends = sorted(self._lines.of_stream(row.stream.id))
                 words = Problem(row.severity, row.code, row.text).words
                 yield self._note(row.ts_ns, None, words, (ends[0], ends[1]), row.severity)
 
     # The steps.
 
-    def _steps(
-        self, rows: Iterator[Message], events: Iterator[Event], apart: Iterator[Step], is_shown: _IsShown
-    ) -> Iterator[Step]:
+    def _steps(self, apart: Iterator[Step]) -> Iterator[Step]:
         """Yield arrows in the order of messages, each event after the first message that reports it."""
-        queue, others = _Queue(events), _Queue(apart)
+        rows, queue, others = self._messages(), _Queue(self._events()), _Queue(apart)
         waiting: dict[int, Event] = {}
         while batch := list(islice(rows, _BATCH)):
             problems = diagnostics_of_messages(
@@ -237,7 +220,7 @@ class _Reader:
                     yield others.take()
                 while (event := queue.first) is not None and _is_due(event, row):
                     queue.take()
-                    if self._is_reported(event, row, is_shown):
+                    if self._is_reported(event, row):
                         waiting[event.id] = event
                     else:
                         yield from self._event_notes(event)
@@ -250,7 +233,7 @@ class _Reader:
         while queue.first is not None:
             yield from self._event_notes(queue.take())
 
-    def _is_reported(self, event: Event, row: Message, is_shown: _IsShown) -> bool:
+    def _is_reported(self, event: Event, row: Message) -> bool:
         """Return True if a message of the diagram reports an event, this row or a later one."""
         if event.id == row.event_id:
             return True
@@ -258,7 +241,9 @@ class _Reader:
             rows = messages(self._timeline, "m.event_id = ? AND m.id > ?", (event.id, row.id))
             return any(self._public.first_copy(later) is not None for later in rows)
         query = "SELECT id, stream_id FROM messages WHERE event_id = ? AND id > ?"
-        return any(is_shown(*found) for found in self._timeline.connection.execute(query, (event.id, row.id)))
+        return any(
+            self._is_shown(*found) for found in self._timeline.connection.execute(query, (event.id, row.id))
+        )
 
     def _event_notes(self, event: Event) -> Iterator[Step]:
         seen = self._visibility.seen(event, self._player)
