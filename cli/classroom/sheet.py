@@ -16,7 +16,7 @@ from kiebitz.services.output_files import opened
 
 if TYPE_CHECKING:
     from kiebitz.cli.web.run import Link
-    from kiebitz.services.classroom.plan import ClassPlan
+    from kiebitz.services.classroom.lesson import ClassPlan
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 

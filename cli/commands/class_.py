@@ -44,7 +44,7 @@ def class_(plan_path: str, checks_only: bool, sheet_only: bool) -> None:
       kiebitz class lesson.toml --sheet
       kiebitz class lesson.toml
     """
-    from kiebitz.services.classroom.plan import read_class
+    from kiebitz.services.classroom.lesson import read_class
 
     plan = read_class(plan_path)
     if checks_only:

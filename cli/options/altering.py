@@ -148,7 +148,7 @@ def read_rules(altering: Altering, modes: Sequence[Mode]) -> list[Rule]:
                 raise click.UsageError(f"{option} requires an option that alters messages")
         return []
     # The filter language is slow to import, and most relays alter nothing.
-    from kiebitz.services.alteration.impairment import parse_impairment
+    from kiebitz.services.alteration.rule_values import parse_impairment
     from kiebitz.services.alteration.rules import (
         Impair,
         Script,

@@ -20,12 +20,11 @@ from kiebitz.dissectors.model import Direction, Transport
 from kiebitz.dissectors.websocket.frames import FIN, RSV1, TEXT, write_frame
 from kiebitz.dissectors.websocket.handshake import KEY, REQUEST, response_to
 from kiebitz.proxy.alterer import Delivery
-from kiebitz.services.alteration import frame_reader, rules
+from kiebitz.services.alteration import delivery_queue, rules
+from kiebitz.services.alteration.delivery_queue import INCOMPLETE_TIMEOUT_NS, SETTLE_NS
 from kiebitz.services.alteration.engine import Engine
-from kiebitz.services.alteration.frame_reader import INCOMPLETE_TIMEOUT_NS, SETTLE_NS
-from kiebitz.services.alteration.impairment import parse_impairment
+from kiebitz.services.alteration.rule_values import ALL, RuleError, Selector, parse_impairment, split_selector
 from kiebitz.services.alteration.rules import Impair, Rule
-from kiebitz.services.alteration.selectors import ALL, RuleError, Selector, split_selector
 
 BEGAN = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -294,7 +293,7 @@ def test_half_a_message_waits_a_second_and_then_passes_as_it_is() -> None:
 
 
 def test_half_messages_of_all_streams_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_reader, "MAX_INCOMPLETE_BYTES", 1000)
+    monkeypatch.setattr(delivery_queue, "MAX_INCOMPLETE_BYTES", 1000)
     table = Table(rules.drop('msg == "NAME"'), transport="tcp", streams=3)
     table.came("c2s", b"LOGI alice\r\n")
     half = b"NAME " + b"a" * 395

@@ -14,7 +14,7 @@ from processes_and_rows import rows
 from strength import a_few
 
 from kiebitz.dissectors.model import DIRECTIONS
-from kiebitz.services.alteration.selectors import chance
+from kiebitz.services.alteration.rule_values import chance
 
 NAMES = ("alice", "bob", "carl")
 

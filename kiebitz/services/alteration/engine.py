@@ -28,8 +28,7 @@ from kiebitz.dissectors.model import (
 from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.alterer import Delivery, Mark
 from kiebitz.proxy.relay.endpoints import Notice
-from kiebitz.services.alteration.delivery_queue import Copy, DirectionQueue, RelayedStream, Slot
-from kiebitz.services.alteration.frame_reader import FrameReader
+from kiebitz.services.alteration.delivery_queue import Copy, DirectionQueue, FrameReader, RelayedStream, Slot
 from kiebitz.services.alteration.pending_decisions import DecisionBroker, Hook
 from kiebitz.services.alteration.rule_applier import RuleApplier, decode_message
 from kiebitz.services.alteration.rules import Insert, Rule

@@ -21,9 +21,8 @@ from kiebitz.dissectors.session_numbering import FROM_ONE
 from kiebitz.proxy.relay.endpoints import Notice
 from kiebitz.services.alteration.delivery_queue import Copy, DirectionQueue, RelayedStream, Slot
 from kiebitz.services.alteration.hook_protocol import Outcome
-from kiebitz.services.alteration.impairment import Impairment
+from kiebitz.services.alteration.rule_values import Impairment, chance
 from kiebitz.services.alteration.rules import Change, Delay, Double, Drop, Hold, Impair, Insert, Rule, Script
-from kiebitz.services.alteration.selectors import chance
 
 MAX_COPIES = 64
 """Maximum number of copies that rules make of one message."""

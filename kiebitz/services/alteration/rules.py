@@ -28,8 +28,15 @@ from kiebitz.dissectors.grammar.grammar import UNREADABLE, nearest_word
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Action, Direction
 from kiebitz.dissectors.registry import installed
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.services.alteration.impairment import Duration, Impairment, parse_duration
-from kiebitz.services.alteration.selectors import ALL, RuleError, Selector, split_selector
+from kiebitz.services.alteration.rule_values import (
+    ALL,
+    Duration,
+    Impairment,
+    RuleError,
+    Selector,
+    parse_duration,
+    split_selector,
+)
 from kiebitz.storage.read.conditions import field_catalog
 
 _UNAVAILABLE = (

@@ -1,14 +1,26 @@
-"""The relays and servers of a lesson as child processes; each group has a thread of its own."""
+"""A lesson: its plan, and the relays and servers of its groups as child processes with a thread each."""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated
+
+import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.services.classroom.plan import ClassPlan, Group
-from kiebitz.services.plan_file import filled_words
+from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.protocol_file.reading.source import Path
+from kiebitz.dissectors.registry import dissector_of
+from kiebitz.proxy.relay.modes import Reverse, endpoint, parse_endpoint
+from kiebitz.services.plan_file import PlanReader, command_words, duration_s, filled_words, protocol_and_file
 from kiebitz.services.probing.program import TargetProgram
 from kiebitz.services.recording.relay_process import RelayProcess, decoding_options, free_port
 
@@ -137,3 +149,202 @@ class _Kept:
         lines = self._program.output.strip().splitlines()
         output = f"; its last output: {lines[-1][:200]}" if lines else ""
         return f" ({self._program.died()}){output}"
+
+
+MAX_GROUPS = 40
+"""Maximum number of groups: each has a relay with two processes."""
+
+_ALL_ADDRESSES = "0.0.0.0"
+_LOOPBACK = "127.0.0.1"
+_PAGE_PORT = 8765
+_MAX_NAME = 80
+_NOT_IN_FILE_NAMES = re.compile(r"[^\w]+")
+_TRANSPORTS: tuple[Transport, ...] = ("tcp", "udp")
+
+_Place = Annotated[int | str, msgspec.Meta(extra={"is": "a port, or ADDR:PORT in quotation marks"})]
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A group of the class.
+
+    Attributes:
+        name: Name, which the page shows.
+        listen: Address at which clients connect: host and port.
+        server: Address of its server; without a port if `command` starts it here.
+        command: Words of the command of its server, with placeholders; empty for a server elsewhere.
+        transports: The transports to relay: both if neither the protocol nor the plan says which.
+        protocol: Name of the protocol; empty if it is to be recognised.
+        protocol_file: Path of the protocol's file, if it has one.
+        database: Path of the recording.
+    """
+
+    name: str
+    listen: tuple[str, int]
+    server: tuple[str, int | None]
+    command: tuple[str, ...]
+    transports: tuple[Transport, ...]
+    protocol: str
+    protocol_file: str | None
+    database: str
+
+    @property
+    def server_words(self) -> str:
+        """Its server in words."""
+        host, port = self.server
+        return " ".join(self.command) if port is None else endpoint(host, port)
+
+    def modes(self, server_port: int) -> list[Reverse]:
+        """Return the modes of its relay to a server at a port."""
+        return [
+            Reverse(transport, self.server[0], server_port, *self.listen) for transport in self.transports
+        ]
+
+
+class ClassPlan(msgspec.Struct, frozen=True):
+    """A lesson.
+
+    Attributes:
+        page: Address of the page: host and port.
+        folder: Folder of the recordings and of the page's keys.
+        delay_s: Delay in seconds of what spectators see; None for none.
+        groups: The groups in their order.
+        base: The folder of the plan, to which commands are relative.
+    """
+
+    page: tuple[str, int]
+    folder: str
+    delay_s: float | None
+    groups: tuple[Group, ...]
+    base: str
+
+
+class _Head(msgspec.Struct, kw_only=True):
+    """The keys of a plan."""
+
+    page: _Place = f"{_ALL_ADDRESSES}:{_PAGE_PORT}"
+    folder: str = ""
+    delay: str = ""
+
+
+class _Group(msgspec.Struct, kw_only=True):
+    """The keys of a group."""
+
+    name: str
+    listen: _Place
+    server: str = ""
+    command: str = ""
+    protocol: str = ""
+
+
+def read_class(path: str) -> ClassPlan:
+    """Read a plan, register its protocol files, and check that its ports are free.
+
+    Raises PlanError, ProtocolFileError and StorageError.
+    """
+    reader = _Reader(path)
+    return reader.checked(reader.plan)
+
+
+class _Reader(PlanReader):
+    """The reader of one plan."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._taken: dict[tuple[Transport, int], str] = {}
+
+    def plan(self) -> ClassPlan:
+        source = self.source
+        head = self.head(_Head, "group")
+        stem = os.path.splitext(os.path.basename(self.path))[0]
+        folder = os.path.join(self.folder, head.folder or stem)
+        page = self._place(("page",), head.page)
+        self._take(("page",), "the page", page, "tcp")
+        delay_s = duration_s(source, ("delay",), head.delay, "30s or 2min") if head.delay else None
+        groups: list[Group] = []
+        for path, read in self.tables("group", _Group, MAX_GROUPS, "name, listen and server"):
+            if any(read.name == other.name for other in groups):
+                source.wrong((*path, "name"), f"there is another group {read.name}")
+            groups.append(self._group(path, read, len(groups) + 1, folder))
+        return ClassPlan(page, folder, delay_s, tuple(groups), self.folder)
+
+    def _group(self, path: Path, read: _Group, number: int, folder: str) -> Group:
+        source = self.source
+        if not read.name.strip() or not read.name.isprintable() or len(read.name) > _MAX_NAME:
+            source.wrong((*path, "name"), f"a name has 1 to {_MAX_NAME} printable characters")
+        listen = self._place((*path, "listen"), read.listen)
+        protocol, file = protocol_and_file(source, (*path, "protocol"), read.protocol, self.folder)
+        dissector = dissector_of(protocol)
+        transports = _TRANSPORTS if dissector is None else (dissector.transport,)
+        server: tuple[str, int | None] = (_LOOPBACK, None)
+        command: tuple[str, ...] = ()
+        if bool(read.server) == bool(read.command):
+            source.wrong_key(path, "give either server, as in '192.168.1.21:8080', or command")
+        elif read.server:
+            scheme, is_given, rest = read.server.rpartition("://")[0], "://" in read.server, read.server
+            if is_given:
+                rest = read.server.rpartition("://")[2]
+                transports = tuple(each for each in _TRANSPORTS if each == scheme)
+            server = self._server((*path, "server"), rest if transports else "")
+        else:
+            command = command_words(source, (*path, "command"), read.command, "server")
+            if command and shutil.which(self._program(command[0])) is None:
+                source.wrong((*path, "command"), f"no program {command[0]}: is it installed?")
+            if dissector is None:
+                source.wrong_key(
+                    path, "protocol is missing: with command, it tells whether the port is TCP or UDP"
+                )
+        for transport in transports:
+            self._take((*path, "listen"), f"group {read.name}", listen, transport)
+        stem = _NOT_IN_FILE_NAMES.sub("-", read.name)[:40].strip("-")
+        database = os.path.join(folder, f"{number:02}-{stem}.db")
+        return Group(read.name, listen, server, command, transports, protocol, file, database)
+
+    def _program(self, word: str) -> str:
+        return os.path.join(self.folder, word) if "/" in word else word
+
+    def _server(self, path: Path, text: str) -> tuple[str, int | None]:
+        with suppress(ValueError):
+            host, port = parse_endpoint(text)
+            if host and port:
+                return host, port
+        self.source.wrong(path, "must be HOST:PORT, as in 192.168.1.21:8080 or udp://192.168.1.21:9000")
+        return "", None
+
+    def _place(self, path: Path, value: int | str) -> tuple[str, int]:
+        try:
+            host, port = parse_endpoint(str(value))
+        except ValueError as error:
+            self.source.wrong(path, str(error))
+            return _ALL_ADDRESSES, 0
+        if not port:
+            self.source.wrong(path, "the port must be 1 to 65535")
+        return host or _ALL_ADDRESSES, port
+
+    def _take(self, path: Path, user: str, place: tuple[str, int], transport: Transport) -> None:
+        """Report a port that is given twice, or that is in use."""
+        other = self._taken.setdefault((transport, place[1]), user)
+        if other != user:
+            self.source.wrong(path, f"port {place[1]} is that of {other}, too")
+        elif place[1]:
+            why = _refusal(place, transport)
+            if why is not None:
+                self.source.wrong(path, f"{transport} port {place[1]}: {why}")
+
+
+def _refusal(place: tuple[str, int], transport: Transport) -> str | None:
+    """Return why a port cannot be listened on."""
+    kind = socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in place[0] else socket.AF_INET, kind) as sock:
+            if transport == "tcp":
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(place)
+            if transport == "tcp":
+                sock.listen(1)
+    except OSError as error:
+        return {
+            errno.EADDRINUSE: "another program uses it",
+            errno.EADDRNOTAVAIL: f"this machine has no address {place[0]}",
+            errno.EACCES: "ports below 1024 need rights: choose another",
+        }.get(error.errno or 0, str(error.strerror or error))
+    return None
