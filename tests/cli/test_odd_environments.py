@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,6 @@ from pathlib import Path
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
 from corpora import add_here
-from processes_and_rows import KIEBITZ
 from strength import GAMES, a_few, every, times
 from terminals import OnTerminal
 
@@ -165,11 +165,25 @@ TABLES = [
 EXPORTS = [["export", "-T", form] for form in ("csv", "jsonl", "pcapng", "datasette")]
 
 
-def output(arguments: list[str], seed: str) -> tuple[int, bytes, bytes]:
-    """Return the exit status and what was printed, with the hashes of texts that follow from a seed."""
-    environment = {**os.environ, "PYTHONHASHSEED": seed, "COLUMNS": "120"}
-    done = subprocess.run([*KIEBITZ, *arguments], capture_output=True, env=environment, check=False)
-    return done.returncode, done.stdout, done.stderr
+PRINTING = """
+import contextlib, io, json, sys
+from kiebitz.cli.main import run
+for command in json.loads(sys.argv[1]):
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = run(command)
+        out.flush(), err.flush()
+    print(status, out.buffer.getvalue(), err.buffer.getvalue())
+"""
+
+
+def outputs(commands: list[list[str]], seed: str) -> list[str]:
+    """Return exit statuses and outputs of commands in one process, in which texts are hashed with a seed."""
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "COLUMNS": "120", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", PRINTING, json.dumps(commands)]
+    return subprocess.run(
+        command, capture_output=True, env=environment, text=True, check=True
+    ).stdout.splitlines()
 
 
 IMPORTED = [["events"], ["messages", "--json"], ["check", "--csv"], ["state", "--json"], ["stats", "--json"]]
@@ -179,14 +193,14 @@ IMPORTED = [["events"], ["messages", "--json"], ["check", "--csv"], ["state", "-
 @pytest.mark.parametrize("protocol", a_few(GAMES, ("catan",)))
 def test_outputs_do_not_depend_on_hashes(protocol: str, tmp_path: Path) -> None:
     capture, session = str(CAPTURES / GAMES[protocol]), str(tmp_path / "game.db")
-    assert output(["import", capture, "-w", session], "1")[0] == 0
+    assert kiebitz("import", capture, "-w", session).status == 0
     listings = [*LISTINGS[:: times(1, 9)], *TABLES[:: times(1, 12)], *EXPORTS[:: times(1, 4)]]
     commands = [[listing[0], session, *listing[1:]] for listing in listings]
     commands += [[listing[0], capture, *listing[1:]] for listing in IMPORTED[:: times(1, 5)]]
     commands += [["protocols", protocol, *form] for form in ([], ["-T", "lua"])]
     commands += [["probe", "server", "-d", protocol, "--list"], ["draft", capture]]
     with ThreadPoolExecutor(2) as pool:
-        one, other = (pool.map(output, commands, [seed] * len(commands)) for seed in ("1", "2"))
-        for command, first, second in zip(commands, one, other, strict=True):
-            assert first[0] != 2, (command, first)
-            assert first == second, command
+        one, other = pool.map(outputs, [commands] * 2, ("1", "2"))
+    for command, first, second in zip(commands, one, other, strict=True):
+        assert not first.startswith("2 "), (command, first)
+        assert first == second, command

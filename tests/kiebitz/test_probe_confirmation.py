@@ -128,13 +128,11 @@ def at_jobs(jobs: int, fault: str) -> dict[str, str]:
         *("probe", "server", str(port), "-d", "maexchen", "--restart", restart, "--timeout", "0.7", "--json"),
         *("--jobs", str(jobs), *(word for case in CASES for word in ("--only", case))),
     )
-    assert [each["case"] for each in done.json["results"]] == sorted(
-        (each["case"] for each in done.json["results"]), key=lambda name: CASE_ORDER.index(name)
-    )
+    listed = kiebitz("probe", "server", "-d", "maexchen", "--list", "--json").json
+    order = [each["case"] for each in listed]
+    found = [each["case"] for each in done.json["results"]]
+    assert found == sorted(found, key=order.index)
     return {each["case"]: each["verdict"] for each in done.json["results"]}
-
-
-CASE_ORDER = [each["case"] for each in kiebitz("probe", "server", "-d", "maexchen", "--list", "--json").json]
 
 
 @pytest.mark.full

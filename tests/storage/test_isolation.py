@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from command import ROOT, kiebitz
-from strength import every
 from test_resuming import ONE_OF_EACH, imported, on_known
 
 from kiebitz.cli.live_view import LiveView
@@ -198,8 +197,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
     return get
 
 
-@pytest.mark.full(but=9)
-@pytest.mark.parametrize("protocol", every(1, [*CAPTURES]))
+@pytest.mark.full(but=6)
+@pytest.mark.parametrize("protocol", CAPTURES)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_only_the_game_of_its_own_table_ends(
     protocol: str,
@@ -260,6 +259,7 @@ raise SystemExit(run(arguments))
 """
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize("smallest", [0, 1 << 40], ids=["in two processes", "in one process"])
 @pytest.mark.parametrize("plant", ["framer.feed", "codec.decode", "table.message", "a name that is no text"])
 def test_an_import_ends_well(plant: str, smallest: int, tmp_path: Path) -> None:

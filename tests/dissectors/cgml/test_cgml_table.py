@@ -597,7 +597,7 @@ def test_a_violation_is_reported_once_at_its_place(
 @pytest.mark.parametrize("contract", sorted(WITHOUT_TRUMPS))
 def test_the_tricks_decide_a_game_without_trumps(contract: str, count: int) -> None:
     reported = set()
-    for seed, has_won in itertools.product(range(times(100, 40)), (True, False)):
+    for seed, has_won in itertools.product(range(times(100, 20)), (True, False)):
         table = seated()
         hand = Hand(table, seed, contract, "")
         hand.until("double")
