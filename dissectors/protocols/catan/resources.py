@@ -18,138 +18,135 @@ from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN_ABGEBEN, RÄUB
 _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}
 
 
-class Resources:
-    """Handlers for gains and payments of resources."""
+def ertrag(context: CatanContext, observation: Observation) -> None:
+    """Process a player's gain of resources."""
+    _enter(context, observation, 1)
 
-    def __init__(self, context: CatanContext) -> None:
-        self._context = context
 
-    def ertrag(self, observation: Observation) -> None:
-        """Process a player's gain of resources."""
-        self._enter(observation, 1)
+def kosten(context: CatanContext, observation: Observation) -> None:
+    """Process a player's payment or loss of resources."""
+    _enter(context, observation, -1)
 
-    def kosten(self, observation: Observation) -> None:
-        """Process a player's payment or loss of resources."""
-        self._enter(observation, -1)
 
-    def claim(self, *claims: Claim) -> None:
-        """Add expected or possible gains and payments; several claims together belong to one observation."""
-        game = self._context.game
-        if game is not None:
-            found = [(entry, claim) for claim in claims for entry in game.ledger.claim(claim)]
-            # Only the last entry can complete the claims.
-            for entry, claim in found[-1:]:
-                self._explained(entry, claim)
+def claim(context: CatanContext, *claims: Claim) -> None:
+    """Add expected or possible gains and payments; several claims together belong to one observation."""
+    game = context.game
+    if game is not None:
+        found = [(entry, claim) for claim in claims for entry in game.ledger.claim(claim)]
+        # Only the last entry can complete the claims.
+        for entry, claim in found[-1:]:
+            _explained(context, entry, claim)
 
-    def _enter(self, observation: Observation, sign: int) -> None:
-        context = self._context
-        player = context.player(observation.fields["Spieler"])
-        counts: Counts = observation.fields["Rohstoffe"]
-        if not (counts if isinstance(counts, int) else any(counts.values())):
-            # Some servers send an `Ertrag` to every player, even if it is empty.
-            if context.game is not None:
-                observation.event = context.game.roll
-            return
-        if not isinstance(counts, int):
-            counts = plain(counts)
-        kind = "gained" if sign > 0 else "paid"
-        if context.game is None:
-            context.emit_observed(observation, kind, player, {"resources": counts})
-            return
-        data: dict[str, Any] = {"resources": counts}
-        if isinstance(counts, int):
-            expected = context.game.ledger.expected(player.id, sign, counts)
-            if expected is not None and not isinstance(expected, int):
-                counts = dict(expected)
-                data = {"resources": counts, "inferred": True}
-        if sign < 0:
-            context.game.yielding = False
-            if player.id == context.game.turn:
-                # A player that trades or builds has already received everything due to it.
-                context.game.ledger.forget(ROBBER)
-                context.game.ledger.forget(MONOPOLY)
-        entry = Entry(observation, player.id, sign, counts, of_roll=context.game.yielding)
-        claim = context.game.ledger.enter(entry)
-        if sign > 0:
-            player.hand.gain(counts)
-        elif not player.hand.pay(counts) and context.game.certain:
-            context.report_violation_of(
-                observation, "below-zero", "Rohstoffe", player=player.name, counts=counts_text(counts)
-            )
-        context.put_hand(player)
-        why = entry.why or _likely_reason(context.game, player, sign, counts)
-        if why == ROBBER:
-            # Only the two players involved see the resource.
-            context.game.robbed = player.id if sign < 0 else context.game.robbed
-            both = (context.game.turn, context.game.robbed, player.id)
-            names = sorted({name for name in map(context.name, both) if name is not None})
-            data |= {"known_to": names, "others_see": {"resources": total(counts)}}
-        elif why is None and any(
-            isinstance(copy.fields.get("Rohstoffe"), int) for copy in observation.messages
-        ):
-            # No event that the others see explains it.
-            data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-        if why == DISCARD:
-            player.discard = None
-            data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
-            context.emit_observed(observation, "discarded", player, data)
-        else:
-            context.emit_observed(observation, kind, player, {**data, "why": why})
-        if claim is not None:
-            self._explained(entry, claim)
-        else:
-            self._overseas(context.game, entry)
 
-    # Trade overseas has no message of its own; it is recognised by its payment and its gain.
+def _enter(context: CatanContext, observation: Observation, sign: int) -> None:
+    player = context.player(observation.fields["Spieler"])
+    counts: Counts = observation.fields["Rohstoffe"]
+    if not (counts if isinstance(counts, int) else any(counts.values())):
+        # Some servers send an `Ertrag` to every player, even if it is empty.
+        if context.game is not None:
+            observation.event = context.game.roll
+        return
+    if not isinstance(counts, int):
+        counts = plain(counts)
+    kind = "gained" if sign > 0 else "paid"
+    if context.game is None:
+        context.emit_observed(observation, kind, player, {"resources": counts})
+        return
+    data: dict[str, Any] = {"resources": counts}
+    if isinstance(counts, int):
+        expected = context.game.ledger.expected(player.id, sign, counts)
+        if expected is not None and not isinstance(expected, int):
+            counts = dict(expected)
+            data = {"resources": counts, "inferred": True}
+    if sign < 0:
+        context.game.yielding = False
+        if player.id == context.game.turn:
+            # A player that trades or builds has already received everything due to it.
+            context.game.ledger.forget(ROBBER)
+            context.game.ledger.forget(MONOPOLY)
+    entry = Entry(observation, player.id, sign, counts, of_roll=context.game.yielding)
+    claim = context.game.ledger.enter(entry)
+    if sign > 0:
+        player.hand.gain(counts)
+    elif not player.hand.pay(counts) and context.game.certain:
+        context.report_violation_of(
+            observation, "below-zero", "Rohstoffe", player=player.name, counts=counts_text(counts)
+        )
+    context.put_hand(player)
+    why = entry.why or _likely_reason(context.game, player, sign, counts)
+    if why == ROBBER:
+        # Only the two players involved see the resource.
+        context.game.robbed = player.id if sign < 0 else context.game.robbed
+        both = (context.game.turn, context.game.robbed, player.id)
+        names = sorted({name for name in map(context.name, both) if name is not None})
+        data |= {"known_to": names, "others_see": {"resources": total(counts)}}
+    elif why is None and any(isinstance(copy.fields.get("Rohstoffe"), int) for copy in observation.messages):
+        # No event that the others see explains it.
+        data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
+    if why == DISCARD:
+        player.discard = None
+        data |= {"known_to": [player.name], "others_see": {"resources": total(counts)}}
+        context.emit_observed(observation, "discarded", player, data)
+    else:
+        context.emit_observed(observation, kind, player, {**data, "why": why})
+    if claim is not None:
+        _explained(context, entry, claim)
+    else:
+        _overseas(context, context.game, entry)
 
-    def _explained(self, entry: Entry, claim: Claim) -> None:
-        game = self._context.game
-        if claim.why != "sea trade" or game is None:
-            return
-        if all(other.observation is not claim.observation for other in game.ledger.claims):
-            wanted = claim.observation.fields
-            self._sea_trade(game, entry, plain(wanted["Angebot"]), plain(wanted["Nachfrage"]))
 
-    def _overseas(self, game: CatanGame, entry: Entry) -> None:
-        """Emit a trade overseas if this entry and an earlier one are its two halves."""
-        for other in game.ledger.entries:
-            if other.player != entry.player or other.sign == entry.sign:
+# Trade overseas has no message of its own; it is recognised by its payment and its gain.
+
+
+def _explained(context: CatanContext, entry: Entry, claim: Claim) -> None:
+    game = context.game
+    if claim.why != "sea trade" or game is None:
+        return
+    if all(other.observation is not claim.observation for other in game.ledger.claims):
+        wanted = claim.observation.fields
+        _sea_trade(context, game, entry, plain(wanted["Angebot"]), plain(wanted["Nachfrage"]))
+
+
+def _overseas(context: CatanContext, game: CatanGame, entry: Entry) -> None:
+    """Emit a trade overseas if this entry and an earlier one are its two halves."""
+    for other in game.ledger.entries:
+        if other.player != entry.player or other.sign == entry.sign:
+            continue
+        given, taken = (entry, other) if entry.sign < 0 else (other, entry)
+        if isinstance(given.counts, int) or isinstance(taken.counts, int):
+            continue
+        if len(given.counts) == 1 and total(given.counts) >= 2 * total(taken.counts) > 0:
+            if any(
+                trade.player == entry.player and trade.offer == given.counts and trade.accepted
+                for trade in game.trades.values()
+            ):
                 continue
-            given, taken = (entry, other) if entry.sign < 0 else (other, entry)
-            if isinstance(given.counts, int) or isinstance(taken.counts, int):
-                continue
-            if len(given.counts) == 1 and total(given.counts) >= 2 * total(taken.counts) > 0:
-                if any(
-                    trade.player == entry.player and trade.offer == given.counts and trade.accepted
-                    for trade in game.trades.values()
-                ):
-                    continue
-                game.ledger.entries.remove(entry)
-                game.ledger.entries.remove(other)
-                self._sea_trade(game, entry, given.counts, taken.counts)
-                return
-
-    def _sea_trade(
-        self, game: CatanGame, entry: Entry, paid: Mapping[str, int], gained: Mapping[str, int]
-    ) -> None:
-        context = self._context
-        player = context.player(entry.player)
-        context.emit_observed(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
-        if game.board is None or not game.certain:
+            game.ledger.entries.remove(entry)
+            game.ledger.entries.remove(other)
+            _sea_trade(context, game, entry, given.counts, taken.counts)
             return
-        rates = game.board.rates(game.buildings.towns(player.id))
-        worth = sum(count // rates[kind] for kind, count in paid.items())
-        if total(gained) > worth:
-            best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)
-            context.report_violation_of(
-                entry.observation,
-                "trade-rate",
-                "Rohstoffe",
-                player=player.name,
-                gained=counts_text(gained),
-                paid=counts_text(paid),
-                rates=best,
-            )
+
+
+def _sea_trade(
+    context: CatanContext, game: CatanGame, entry: Entry, paid: Mapping[str, int], gained: Mapping[str, int]
+) -> None:
+    player = context.player(entry.player)
+    context.emit_observed(entry.observation, "sea_trade", player, {"paid": paid, "gained": gained})
+    if game.board is None or not game.certain:
+        return
+    rates = game.board.rates(game.buildings.towns(player.id))
+    worth = sum(count // rates[kind] for kind, count in paid.items())
+    if total(gained) > worth:
+        best = ", ".join(f"{kind} {rates[kind]}:1" for kind in paid)
+        context.report_violation_of(
+            entry.observation,
+            "trade-rate",
+            "Rohstoffe",
+            player=player.name,
+            gained=counts_text(gained),
+            paid=counts_text(paid),
+            rates=best,
+        )
 
 
 def _likely_reason(game: CatanGame, player: Player, sign: int, counts: Counts) -> str | None:

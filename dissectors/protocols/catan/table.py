@@ -13,21 +13,16 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocols.catan import building, cards, lobby, resources, trading, turns
 from kiebitz.dissectors.protocols.catan.board import Board, at, spot
 from kiebitz.dissectors.protocols.catan.broadcast_copies import MAX_COPY_DELAY_NS, PartialViews, RefusalKey
-from kiebitz.dissectors.protocols.catan.building import Builder
-from kiebitz.dissectors.protocols.catan.cards import Cards
 from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import TURNS_IN_DOUBT, place_text
 from kiebitz.dissectors.protocols.catan.hand import Hand, plain
 from kiebitz.dissectors.protocols.catan.ledger import Claim
-from kiebitz.dissectors.protocols.catan.lobby import Lobby
 from kiebitz.dissectors.protocols.catan.placement import Building
 from kiebitz.dissectors.protocols.catan.requests import check_request
-from kiebitz.dissectors.protocols.catan.resources import Resources
-from kiebitz.dissectors.protocols.catan.trading import Trading
-from kiebitz.dissectors.protocols.catan.turns import TurnAudit, Turns
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
 _OF_A_GAME = frozenset(
@@ -39,53 +34,22 @@ _OF_A_GAME = frozenset(
 class CatanTable(GameTable):
     """A Catan server: its players, and its games one after another."""
 
+    context: CatanContext
+
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._context = context = CatanContext(info, ids, findings)
-        super().__init__(context)
+        super().__init__(CatanContext(info, ids, findings))
         self._merger = ObservationMerger(self._take, self._may_reveal, MAX_COPY_DELAY_NS)
         self._versions = PartialViews()
-        self._lobby = Lobby(context)
-        self._resources = resources = Resources(context)
-        builder = Builder(context, resources)
-        turns = Turns(context, resources, builder, TurnAudit(context))
-        cards = Cards(context, resources, turns, builder)
-        trading = Trading(context, resources)
         self._asking: dict[int, Request] = {}
         """Unprocessed requests by message id."""
         self._refusals: dict[int, Request | None] = {}
         """Refused requests of unprocessed refusals, by the refusal's message id."""
-        self._handlers: dict[str, Callable[[Observation], None]] = {
-            "Hallo": self._lobby.hallo,
-            "Willkommen": self._lobby.willkommen,
-            "Statusupdate": self._lobby.statusupdate,
-            "Chatnachricht": self._lobby.chat,
-            "Fehler": self._refused,
-            "Serverantwort": self._refused,
-            "Spiel gestartet": self._started,
-            "Spiel beendet": self._ended,
-            "Würfelwurf": turns.rolled,
-            "Ertrag": resources.ertrag,
-            "Kosten": resources.kosten,
-            "Räuber versetzt": turns.robber,
-            "Bauvorgang": builder.bauvorgang,
-            "Längste Handelsstraße": builder.longest,
-            "Größte Rittermacht": cards.army,
-            "Entwicklungskarte gekauft": cards.bought,
-            "Ritter ausspielen": cards.ritter,
-            "Straßenbaukarte ausspielen": cards.straßenbau,
-            "Monopol": cards.monopol,
-            "Erfindung": cards.erfindung,
-            "Handelsangebot": trading.offered,
-            "Handelsangebot angenommen": trading.accepted,
-            "Handelsangebot abgebrochen": trading.cancelled,
-            "Handel ausgeführt": trading.done,
-        }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, JsonRow)
         stream = message.stream
-        connection = self._context.connections.of(stream)
-        self._context.note_dialect(message, row)
+        connection = self.context.connections.of(stream)
+        self.context.note_dialect(message, row)
         if not valid:
             return
         if message.direction == "c2s":
@@ -119,16 +83,16 @@ class CatanTable(GameTable):
             if self._merger.has(told, message):
                 # A copy of an earlier message to other clients.
                 return told
-            asking = [other for other in self._context.connections.values() if other.waiting() is not None]
+            asking = [other for other in self.context.connections.values() if other.waiting() is not None]
             asker = max(asking, key=lambda other: other.latest(), default=connection)
         self._refusals[message.id] = asker.refused()
         return RefusalKey(message.fields["Meldung"], asker.stream.id)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        connection = self._context.connections.of(stream)
+        connection = self.context.connections.of(stream)
         if direction == "c2s":
-            if self._context.game is not None and connection.player is not None:
-                self._context.game.unread[connection.player] = TURNS_IN_DOUBT
+            if self.context.game is not None and connection.player is not None:
+                self.context.game.unread[connection.player] = TURNS_IN_DOUBT
             return
         connection.certain = False
         connection.in_doubt = True
@@ -136,56 +100,56 @@ class CatanTable(GameTable):
         self._merger.expect_no_more(stream.id)
         # The other clients were sent the missing messages at about the same time.
         since = connection.told_ns - MAX_COPY_DELAY_NS
-        players = [other for other in self._context.connections.values() if other.player is not None]
+        players = [other for other in self.context.connections.values() if other.player is not None]
         if all(other.doubt_ns is not None and other.doubt_ns >= since for other in players):
             self._doubt_counts()
 
     def _doubt_counts(self) -> None:
         """Reset all counts, as messages are missing that no other client was recorded to receive."""
         self._merger.finish()
-        game = self._context.game
+        game = self.context.game
         if game is None:
             return
         game.certain = False
         for player in game.players.values():
             player.hand, player.cards = Hand(ROHSTOFFE, False), Hand(KARTEN, False)
-            self._context.put_hand(player)
-            self._context.put_cards(player)
-        self._context.put_in(["resources", "cards"], "unknown")
+            self.context.put_hand(player)
+            self.context.put_cards(player)
+        self.context.put_in(["resources", "cards"], "unknown")
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
         self._merger.forget(stream.id)
-        connection = self._context.connections.get(stream.id)
+        connection = self.context.connections.get(stream.id)
         if connection is None:
             return
         if connection.player is not None:
             # Process earlier messages before the connection is removed.
             self._merger.finish()
-        del self._context.connections[stream.id]
+        del self.context.connections[stream.id]
         if connection.player is None:
             return
-        known = self._context.players.get(connection.player)
-        game = self._context.game
+        known = self.context.players.get(connection.player)
+        game = self.context.game
         if known is not None and not known.gone:
             data = {"player": known.id, "name": known.name, "reason": stream.ending}
-            self._lobby.remove(known.id)
-            self._context.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
+            lobby.remove(self.context, known.id)
+            self.context.emit("left", ts_ns, known.name, data, game.game if game is not None else None)
         if game is not None and all(
-            connection.player not in game.players for connection in self._context.connections.values()
+            connection.player not in game.players for connection in self.context.connections.values()
         ):
-            self._context.abort(ts_ns, LOST)
-            self._context.leave_state()
-        if not self._context.connections:
+            self.context.abort(ts_ns, LOST)
+            self.context.leave_state()
+        if not self.context.connections:
             # The next client may meet a restarted server, which assigns these numbers to others.
             self._merger.clear()
-            self._context.players.clear()
+            self.context.players.clear()
 
     def undecided(self) -> int | None:
         return self._merger.first_waiting()
 
     def finish(self, ts_ns: int) -> None:
         self._merger.finish()
-        self._context.explain_result()
+        self.context.explain_result()
 
     def _may_reveal(self, observation: Observation) -> set[int]:
         """Return the streams on which a copy that hides nothing may still arrive."""
@@ -195,7 +159,7 @@ class CatanTable(GameTable):
         by_both = observation.name in ("Ertrag", "Kosten") and fields["Rohstoffe"] == 1
         return {
             connection.stream.id
-            for connection in self._context.connections.values()
+            for connection in self.context.connections.values()
             if connection.certain
             and (connection.player == owner or (by_both and connection.player is not None))
         }
@@ -204,19 +168,20 @@ class CatanTable(GameTable):
         if observation.message.direction == "c2s":
             self._asked(observation)
         else:
-            if self._context.game is None and observation.name in _OF_A_GAME:
-                self._met(observation)
-            handler = self._handlers.get(observation.name)
-            if handler is not None:
-                handler(observation)
-        if self._context.game is not None:
-            observation.game_id = self._context.game.game.id
+            if self.context.game is None and observation.name in _OF_A_GAME:
+                _met(self.context, observation)
+            if observation.name in ("Fehler", "Serverantwort"):
+                self._refused(observation)
+            elif observation.name in _HANDLERS:
+                _HANDLERS[observation.name](self.context, observation)
+        if self.context.game is not None:
+            observation.game_id = self.context.game.game.id
 
     def _asked(self, observation: Observation) -> None:
         """Process a request; the server does not repeat everything of it."""
         request = self._asking.pop(observation.message.id, None)
-        number = self._context.connections.of(observation.message.stream).player
-        game = self._context.game
+        number = self.context.connections.of(observation.message.stream).player
+        game = self.context.game
         if request is None or game is None or number not in game.players:
             return
         player = game.players[number]
@@ -227,14 +192,15 @@ class CatanTable(GameTable):
         if observation.name == "Karten abgeben":
             player.discard = plain(observation.fields["Abgeben"])
         elif observation.name == "Seehandel":
-            self._resources.claim(
+            resources.claim(
+                self.context,
                 *(
                     Claim(observation, number, sign, plain(counts), "sea trade", firm=False)
                     for sign, counts in (
                         (-1, observation.fields["Angebot"]),
                         (1, observation.fields["Nachfrage"]),
                     )
-                )
+                ),
             )
 
     def _refused(self, observation: Observation) -> None:
@@ -242,77 +208,77 @@ class CatanTable(GameTable):
         if _confirms(observation.message):
             return
         asked = request.message if request is not None else None
-        number = self._context.connections.of(
+        number = self.context.connections.of(
             asked.stream if asked is not None else observation.message.stream
         ).player
-        if asked is not None and self._context.game is not None:
-            self._context.game.ledger.refuse(asked)
-        self._lobby.refused(observation, number, asked)
+        if asked is not None and self.context.game is not None:
+            self.context.game.ledger.refuse(asked)
+        lobby.refused(self.context, observation, number, asked)
         if request is not None and request.observation is not None and request.objection is not None:
             key, path, values = request.objection
-            self._context.report_violation_of(
+            self.context.report_violation_of(
                 request.observation, key, *path, request=request.message.name, **values
             )
 
-    def _started(self, observation: Observation) -> None:
-        self._context.abort(observation.ts_ns, "another game began")
-        self._context.leave_state()
-        for connection in self._context.connections.values():
-            # Earlier gaps no longer matter.
-            connection.certain = not connection.in_doubt
-        game = self._context.begin(observation.ts_ns, certain=True)
-        karte = observation.fields["Karte"]
-        board = game.board = Board.from_karte(karte)
-        self._context.put_in(
-            {
-                "fields": [
-                    {
-                        "at": list(place),
-                        "type": typ,
-                        **({"number": board.numbers[place]} if place in board.numbers else {}),
-                    }
-                    for place, typ in board.fields.items()
-                ],
-                "harbours": [
-                    {"at": [list(place) for place in edge], "type": typ}
-                    for edge, typ in board.harbours.items()
-                ],
-                "slant": board.slant,
-            },
-            "board",
-        )
-        if "Räuber" in karte:
-            game.robber = at(karte["Räuber"])
-            self._context.put_in(list(game.robber), "robber")
-        for told in karte.get("Gebäude", ()):
-            where = spot(map(at, told["Ort"]))
-            owner, typ = told["Eigentümer"], told["Typ"]
-            game.buildings[where] = Building(owner, typ)
-            self._context.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
-        self._context.emit_observed(observation, "started", None, {"map": karte})
 
-    def _met(self, observation: Observation) -> None:
-        if any(not connection.certain for connection in self._context.connections.values()):
-            self._context.begin(observation.ts_ns, certain=False)
+def _started(context: CatanContext, observation: Observation) -> None:
+    context.abort(observation.ts_ns, "another game began")
+    context.leave_state()
+    for connection in context.connections.values():
+        # Earlier gaps no longer matter.
+        connection.certain = not connection.in_doubt
+    game = context.begin(observation.ts_ns, certain=True)
+    karte = observation.fields["Karte"]
+    board = game.board = Board.from_karte(karte)
+    context.put_in(
+        {
+            "fields": [
+                {
+                    "at": list(place),
+                    "type": typ,
+                    **({"number": board.numbers[place]} if place in board.numbers else {}),
+                }
+                for place, typ in board.fields.items()
+            ],
+            "harbours": [
+                {"at": [list(place) for place in edge], "type": typ} for edge, typ in board.harbours.items()
+            ],
+            "slant": board.slant,
+        },
+        "board",
+    )
+    if "Räuber" in karte:
+        game.robber = at(karte["Räuber"])
+        context.put_in(list(game.robber), "robber")
+    for told in karte.get("Gebäude", ()):
+        where = spot(map(at, told["Ort"]))
+        owner, typ = told["Eigentümer"], told["Typ"]
+        game.buildings[where] = Building(owner, typ)
+        context.put_in({"owner": owner, "type": typ}, "buildings", place_text(where))
+    context.emit_observed(observation, "started", None, {"map": karte})
 
-    def _ended(self, observation: Observation) -> None:
-        """Process the end of the game; some servers continue, and some repeat it."""
-        winner: int = observation.fields["Sieger" if "Sieger" in observation.fields else "Spieler"]
-        game = self._context.game
-        if game is None or game.ended:
-            return
-        if winner < 0:
-            self._context.abort(observation.ts_ns, observation.fields.get("Nachricht", LOST)[:200])
-            self._context.emit_observed(observation, "ended", None, {"winner": None, "name": None})
-            return
-        game.ended = True
-        game.game.ended_ns = observation.ts_ns
-        game.winner, game.ending = winner, observation
-        self._context.put_in(winner, "winner")
-        points = self._context.count_points()
-        self._context.emit_observed(
-            observation, "ended", self._context.player(winner), {"winner": winner, "points": points}
-        )
+
+def _met(context: CatanContext, observation: Observation) -> None:
+    if any(not connection.certain for connection in context.connections.values()):
+        context.begin(observation.ts_ns, certain=False)
+
+
+def _ended(context: CatanContext, observation: Observation) -> None:
+    """Process the end of the game; some servers continue, and some repeat it."""
+    winner: int = observation.fields["Sieger" if "Sieger" in observation.fields else "Spieler"]
+    game = context.game
+    if game is None or game.ended:
+        return
+    if winner < 0:
+        context.abort(observation.ts_ns, observation.fields.get("Nachricht", LOST)[:200])
+        context.emit_observed(observation, "ended", None, {"winner": None, "name": None})
+        return
+    game.ended = True
+    game.game.ended_ns = observation.ts_ns
+    game.winner, game.ending = winner, observation
+    context.put_in(winner, "winner")
+    points = context.count_points()
+    context.emit_observed(observation, "ended", context.player(winner), {"winner": winner, "points": points})
 
 
 def _confirms(message: Message) -> bool:
@@ -320,3 +286,30 @@ def _confirms(message: Message) -> bool:
     return message.name == "OK" or (
         message.name == "Serverantwort" and message.fields["Meldung"].casefold() == "ok"
     )
+
+
+_HANDLERS: dict[str, Callable[[CatanContext, Observation], None]] = {
+    "Hallo": lobby.hallo,
+    "Willkommen": lobby.willkommen,
+    "Statusupdate": lobby.statusupdate,
+    "Chatnachricht": lobby.chat,
+    "Spiel gestartet": _started,
+    "Spiel beendet": _ended,
+    "Würfelwurf": turns.rolled,
+    "Ertrag": resources.ertrag,
+    "Kosten": resources.kosten,
+    "Räuber versetzt": turns.robber,
+    "Bauvorgang": building.bauvorgang,
+    "Längste Handelsstraße": building.longest,
+    "Größte Rittermacht": cards.army,
+    "Entwicklungskarte gekauft": cards.bought,
+    "Ritter ausspielen": cards.ritter,
+    "Straßenbaukarte ausspielen": cards.straßenbau,
+    "Monopol": cards.monopol,
+    "Erfindung": cards.erfindung,
+    "Handelsangebot": trading.offered,
+    "Handelsangebot angenommen": trading.accepted,
+    "Handelsangebot abgebrochen": trading.cancelled,
+    "Handel ausgeführt": trading.done,
+}
+"""Handlers of the server's messages by name, except for refusals."""

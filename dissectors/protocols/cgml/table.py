@@ -15,8 +15,7 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType, to_json
 from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocols.cgml.bidding import Bidding
-from kiebitz.dissectors.protocols.cgml.card_play import CardPlay
+from kiebitz.dissectors.protocols.cgml import bidding, card_play, lobby
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
 from kiebitz.dissectors.protocols.cgml.client_connection import (
     ClientConnection,
@@ -27,7 +26,6 @@ from kiebitz.dissectors.protocols.cgml.client_connection import (
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext
 from kiebitz.dissectors.protocols.cgml.grammar import location_of
 from kiebitz.dissectors.protocols.cgml.hand import Group, Hand
-from kiebitz.dissectors.protocols.cgml.lobby import Lobby
 
 _LOGIN_SERVER, _GAME_SERVER = "a login server", "a game server"
 _OF_LOGIN = frozenset(("connect", "load", "newgroup init", "newgroup ack"))
@@ -37,71 +35,44 @@ _OF_LOGIN = frozenset(("connect", "load", "newgroup init", "newgroup ack"))
 class CgmlTable(GameTable):
     """A CGML server: its players, groups and hands."""
 
+    context: CgmlContext
+
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._context = context = CgmlContext(info, ids, findings)
-        super().__init__(context)
+        super().__init__(CgmlContext(info, ids, findings))
         self._merger = ObservationMerger(self._take, self._may_reveal, overtaken_ns=0)
-        self._lobby = lobby = Lobby(context)
-        self._bidding = bidding = Bidding(context)
-        self._play = play = CardPlay(context)
         self._roles: set[str | None] = {None}
         """The roles that this server has shown; it may have both."""
         self._asked: dict[int, str] = {}
         """The text of the question that a client's message answers, by message id."""
-        self._of_nobody: dict[str, Callable[[Observation], None]] = {
-            "connect server": lobby.connect_server,
-            "connect passive": lobby.connect_player,
-            "connect active": lobby.connect_player,
-            "connect complete": lobby.complete,
-            "newgroup accept": lobby.joins,
-            "newgroup reject": lobby.declines,
-            "newgame ask": lobby.asked,
-            "newgame accept": lobby.plays_on,
-            "newgame reject": lobby.stops,
-            "load": lobby.load,
-            "disconnect": lobby.disconnect,
-        }
-        """Handlers for messages that need no hand, by kind of message."""
-        self._of_a_hand: dict[str, Callable[[Observation, Hand], None]] = {
-            "licite info": bidding.handle_bid,
-            "licite result": bidding.result,
-            "gametype answer": bidding.names,
-            "gametype info": bidding.game,
-            "flek info": bidding.level,
-            "playcard info": self._shown,
-            "round": play.trick,
-            "renonc": play.renonc,
-        }
-        """Handlers for messages of a hand."""
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         assert isinstance(row, ElementType)
         if not valid:
             return
         if message.direction == "s2c":
-            connection = self._context.connections.of(message.stream)
+            connection = self.context.connections.of(message.stream)
             self._roles.add(_server_of(row))
             connection.asks(message, row)
             if row.kind == "connect complete":
-                self._lobby.announce(message, connection)
+                lobby.announce(self.context, message, connection)
             if row.name == "newgame" or not connection.certain:
-                self._context.find_group(connection, _named_players(message))
+                self.context.find_group(connection, _named_players(message))
             self._merger.add(message, row, frame, self._version(message, row, connection))
             return
         if self._is_of_another_server(message, row, frame):
             return
-        connection = self._context.connections.of(message.stream)
+        connection = self.context.connections.of(message.stream)
         if row.name in ("newgroup", "newgame") and "player" in message.fields:
             player: int = message.fields["player"]["id"]
             connection.is_of(player)
             if row.name == "newgroup":
                 connection.group = str(message.fields["id"])
             elif not connection.certain:
-                self._context.find_group(connection, [player])
+                self.context.find_group(connection, [player])
         if is_answer(row):
             asked = connection.answers(message, row)
             if asked is None and self._is_certain(message, row, connection):
-                self._context.report_violation(
+                self.context.report_violation(
                     message, "unasked", at=location_of(frame), clause=row.clause, name=row.name
                 )
                 return
@@ -114,18 +85,18 @@ class CgmlTable(GameTable):
         return (
             connection.knows_player
             and not connection.unread.explains(answered_question(message, row))
-            and not self._context.is_unfinished(message.stream, "s2c")
-            and not self._context.has_violation(message)
+            and not self.context.is_unfinished(message.stream, "s2c")
+            and not self.context.has_violation(message)
         )
 
     def _is_of_another_server(self, message: Message, row: ElementType, frame: bytes) -> bool:
         role = _server_of(row)
         if role in self._roles or self._roles == {None}:
             return False
-        if any(known.url == self._context.info.server for known in self._context.announced.values()):
+        if any(known.url == self.context.info.server for known in self.context.announced.values()):
             # It redirects the players of a group to itself.
             return False
-        self._context.report_violation(
+        self.context.report_violation(
             message, "wrong-server", at=location_of(frame), clause=row.clause, name=row.name, role=role
         )
         return True
@@ -157,7 +128,7 @@ class CgmlTable(GameTable):
             return set()
         return {
             connection.stream.id
-            for connection in self._context.connections.values()
+            for connection in self.context.connections.values()
             if connection.player == fields["playerid"]
             and connection.knows_player
             and connection.unread.certain
@@ -165,27 +136,27 @@ class CgmlTable(GameTable):
         }
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        connection = self._context.connections.of(stream)
+        connection = self.context.connections.of(stream)
         connection.doubt()
         if is_gap:
             connection.certain = False
         if direction == "c2s" and not is_gap:
             return
         self._merger.expect_no_more(stream.id)
-        group = self._context.by_key.get(connection.group or "")
+        group = self.context.by_key.get(connection.group or "")
         if group is not None and group.hand is not None:
             # Messages are missing that could explain contradictions.
             group.hand.certain = False
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        connection = self._context.connections.get(stream.id)
+        connection = self.context.connections.get(stream.id)
         if connection is None:
             return
         self._merger.finish()
         self._merger.forget(stream.id)
-        self._lobby.gone(connection, stream.ending or "closed", ts_ns)
-        del self._context.connections[stream.id]
-        if not self._context.connections:
+        lobby.gone(self.context, connection, stream.ending or "closed", ts_ns)
+        del self.context.connections[stream.id]
+        if not self.context.connections:
             self._merger.clear()
 
     def undecided(self) -> int | None:
@@ -199,94 +170,101 @@ class CgmlTable(GameTable):
         assert isinstance(row, ElementType)
         kind = row.kind
         asked = self._asked.pop(observation.message.id, None)
-        lobby = self._of_nobody.get(kind)
-        if lobby is not None:
-            lobby(observation)
+        if kind in _OF_NOBODY:
+            _OF_NOBODY[kind](self.context, observation)
             return
-        connection = self._context.connection_of(observation)
+        connection = self.context.connection_of(observation)
         if row.name == "dial":
-            self._dealt(observation, connection)
+            _dealt(self.context, observation, connection)
             return
         if row.name in ("pause", "cancelgame", "abort", "result"):
-            self._of_the_group(observation, row, connection)
+            _of_the_group(self.context, observation, row, connection)
             return
-        hand = self._context.hand_of(observation)
+        hand = self.context.hand_of(observation)
         if hand is None:
             return
-        self._bidding.deal_is_over(observation, hand)
-        handler = self._of_a_hand.get(kind)
-        if handler is not None:
-            handler(observation, hand)
+        bidding.deal_is_over(self.context, observation, hand)
+        if kind in _OF_A_HAND:
+            _OF_A_HAND[kind](self.context, observation, hand)
         elif connection.player is not None and not hand.ended:
-            self._of_a_player(observation, hand, row, connection.player, asked)
+            _of_a_player(self.context, observation, hand, row, connection.player, asked)
 
-    def _of_a_player(
-        self, observation: Observation, hand: Hand, row: ElementType, player: int, asked: str | None
-    ) -> None:
-        if is_question(row):
-            self._play.turn(observation, hand, player)
-        elif row.kind == "licite answer":
-            self._bidding.answers(observation, hand, player, asked)
-        elif row.kind == "flek answer":
-            self._bidding.doubles(observation, hand, player, asked)
-        elif row.kind == "playcard cards":
-            if observation.fields["to"] == "talon":
-                self._bidding.discards(observation, hand, player)
-            else:
-                self._play.plays(observation, hand, player)
 
-    def _shown(self, observation: Observation, hand: Hand) -> None:
-        """Process an announcement of cards put on the table, or of two put into the talon."""
-        if observation.fields.get("to", "desk") == "talon" or None in observation.fields["card"]:
-            self._bidding.discards(observation, hand, observation.fields["playerid"])
+def _of_a_player(
+    context: CgmlContext,
+    observation: Observation,
+    hand: Hand,
+    row: ElementType,
+    player: int,
+    asked: str | None,
+) -> None:
+    if is_question(row):
+        card_play.turn(context, observation, hand, player)
+    elif row.kind == "licite answer":
+        bidding.answers(context, observation, hand, player, asked)
+    elif row.kind == "flek answer":
+        bidding.doubles(context, observation, hand, player, asked)
+    elif row.kind == "playcard cards":
+        if observation.fields["to"] == "talon":
+            bidding.discards(context, observation, hand, player)
         else:
-            self._play.shown(observation, hand)
+            card_play.plays(context, observation, hand, player)
 
-    def _dealt(self, observation: Observation, connection: ClientConnection) -> None:
-        if connection.group is None:
-            return
-        group = self._context.group(connection.group, None)
-        player: int | None = observation.fields.get("playerid", connection.player)
-        hand = group.hand
-        if observation.fields["from"] == "talon":
-            hand = self._context.hand_of(observation)
-            if hand is not None:
-                self._bidding.deal_is_over(observation, hand)
-                self._bidding.takes_talon(observation, hand, player)
-            return
-        if hand is None or hand.ended or group.asked is not None:
-            hand = self._context.open_hand(
-                group, observation, certain=group.asked is not None or connection.certain
-            )
-        elif not hand.dealing:
-            if hand.certain:
-                # A late copy.
-                return
-            # The end of the previous hand was missed.
-            hand = self._context.open_hand(group, observation, certain=False)
-        hand.dealing = True
-        observation.game_id = hand.game.id
-        self._bidding.dealt(observation, hand, player)
 
-    def _of_the_group(self, observation: Observation, row: ElementType, connection: ClientConnection) -> None:
-        if connection.group is None:
-            return
-        group: Group = self._context.group(connection.group, None)
-        hand = group.hand
+def _shown(context: CgmlContext, observation: Observation, hand: Hand) -> None:
+    """Process an announcement of cards put on the table, or of two put into the talon."""
+    if observation.fields.get("to", "desk") == "talon" or None in observation.fields["card"]:
+        bidding.discards(context, observation, hand, observation.fields["playerid"])
+    else:
+        card_play.shown(context, observation, hand)
+
+
+def _dealt(context: CgmlContext, observation: Observation, connection: ClientConnection) -> None:
+    if connection.group is None:
+        return
+    group = context.group(connection.group, None)
+    player: int | None = observation.fields.get("playerid", connection.player)
+    hand = group.hand
+    if observation.fields["from"] == "talon":
+        hand = context.hand_of(observation)
         if hand is not None:
-            observation.game_id = hand.game.id
-        if row.name == "pause":
-            player = connection.player if observation.message.direction == "c2s" else None
-            identifier = self._play.pauses if row.kind == "pause start" else self._play.resumes
-            identifier(observation, hand if hand is not None and not hand.ended else None, group, player)
-        elif row.name == "cancelgame":
-            self._play.cancelled(observation, hand, group)
-        elif row.name == "abort":
-            self._play.aborted(observation, hand, group)
-        else:
-            found = self._context.hand_of(observation)
-            if found is not None:
-                self._play.result(observation, found, group)
+            bidding.deal_is_over(context, observation, hand)
+            bidding.takes_talon(context, observation, hand, player)
+        return
+    if hand is None or hand.ended or group.asked is not None:
+        hand = context.open_hand(group, observation, certain=group.asked is not None or connection.certain)
+    elif not hand.dealing:
+        if hand.certain:
+            # A late copy.
+            return
+        # The end of the previous hand was missed.
+        hand = context.open_hand(group, observation, certain=False)
+    hand.dealing = True
+    observation.game_id = hand.game.id
+    bidding.dealt(context, observation, hand, player)
+
+
+def _of_the_group(
+    context: CgmlContext, observation: Observation, row: ElementType, connection: ClientConnection
+) -> None:
+    if connection.group is None:
+        return
+    group: Group = context.group(connection.group, None)
+    hand = group.hand
+    if hand is not None:
+        observation.game_id = hand.game.id
+    if row.name == "pause":
+        player = connection.player if observation.message.direction == "c2s" else None
+        handle = card_play.pauses if row.kind == "pause start" else card_play.resumes
+        handle(context, observation, hand if hand is not None and not hand.ended else None, group, player)
+    elif row.name == "cancelgame":
+        card_play.cancelled(context, observation, hand, group)
+    elif row.name == "abort":
+        card_play.aborted(context, observation, hand, group)
+    else:
+        found = context.hand_of(observation)
+        if found is not None:
+            card_play.result(context, observation, found, group)
 
 
 def _named_players(message: Message) -> list[int]:
@@ -301,3 +279,31 @@ def _server_of(row: ElementType) -> str | None:
     if row.name == "disconnect":
         return None
     return _LOGIN_SERVER if _OF_LOGIN & {row.name, row.kind} else _GAME_SERVER
+
+
+_OF_NOBODY: dict[str, Callable[[CgmlContext, Observation], None]] = {
+    "connect server": lobby.connect_server,
+    "connect passive": lobby.connect_player,
+    "connect active": lobby.connect_player,
+    "connect complete": lobby.complete,
+    "newgroup accept": lobby.joins,
+    "newgroup reject": lobby.declines,
+    "newgame ask": lobby.asked,
+    "newgame accept": lobby.plays_on,
+    "newgame reject": lobby.stops,
+    "load": lobby.load,
+    "disconnect": lobby.disconnect,
+}
+"""Handlers for messages that need no hand, by kind of message."""
+
+_OF_A_HAND: dict[str, Callable[[CgmlContext, Observation, Hand], None]] = {
+    "licite info": bidding.handle_bid,
+    "licite result": bidding.result,
+    "gametype answer": bidding.names,
+    "gametype info": bidding.game,
+    "flek info": bidding.level,
+    "playcard info": _shown,
+    "round": card_play.trick,
+    "renonc": card_play.renonc,
+}
+"""Handlers for messages of a hand."""

@@ -34,8 +34,10 @@ _LATE_REASONS: dict[str, QuestionKind] = {"DID_NOT_TAKE_TURN": "turn", "DID_NOT_
 class MaexchenTable(GameTable):
     """One Mäxchen server: its players, its consecutive rounds, and the points."""
 
+    context: MaexchenContext
+
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._context = context = MaexchenContext(info, ids, findings)
+        context = MaexchenContext(info, ids, findings)
         super().__init__(context)
         context.connections = Connections(self._new_connection)
         self._port_was_closed = False
@@ -68,16 +70,16 @@ class MaexchenTable(GameTable):
         }
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        connection = self._context.connections.of(message.stream)
+        connection = self.context.connections.of(message.stream)
         if message.direction == "s2c":
             if row.deviation is not None:
-                self._context.note_dialect(message, row)
+                self.context.note_dialect(message, row)
             if row.name not in _TO_UNREGISTERED:
                 self._spoken_to(connection, message.ts_ns)
             elif row.name == "REJECTED" and not connection.addressed:
                 self._answers.addressed(connection)
         elif valid and row.name not in _REGISTRATIONS:
-            self._context.note_dialect(message, row)
+            self.context.note_dialect(message, row)
         if row.name in _REGISTRATIONS:
             # Real servers accept a name that is not UTF-8.
             if len(message.fields) == len(row.fields):
@@ -86,13 +88,13 @@ class MaexchenTable(GameTable):
                 connection.nameless = True
         elif valid and (handler := self._handlers.get(row.name)) is not None:
             key = broadcast_key(message.name, message.fields_json)
-            if not (row.broadcast and self._context.log.is_copy(message, key)):
+            if not (row.broadcast and self.context.log.is_copy(message, key)):
                 handler(message, connection)
         if self._answers.unsure:
             self._answers.judge_unsure(message.ts_ns)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        connection = self._context.connections.of(stream)
+        connection = self.context.connections.of(stream)
         if direction == "c2s" or is_gap:
             connection.doubt_answers()
         if direction == "s2c" or is_gap:
@@ -102,9 +104,9 @@ class MaexchenTable(GameTable):
         self._port_was_closed = True
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        self._context.log.forget(stream.id)
-        self._context.points.newcomers.discard(stream.id)
-        connection = self._context.connections.pop(stream.id, None)
+        self.context.log.forget(stream.id)
+        self.context.points.newcomers.discard(stream.id)
+        connection = self.context.connections.pop(stream.id, None)
         if connection is not None:
             self._registration.disconnect(connection)
             # The tokens are kept longer, and the connection with them.
@@ -129,18 +131,18 @@ class MaexchenTable(GameTable):
             self._answers.addressed(connection)
         connection.gone = False
         if newly:
-            self._context.points.registered(connection.stream.id)
+            self.context.points.registered(connection.stream.id)
         else:
-            self._context.points.spoken_to(connection.stream.id)
+            self.context.points.spoken_to(connection.stream.id)
         self._port_was_closed = False
         self._spoke_ns = ts_ns
 
     def _registered(self, message: Message, connection: ClientConnection) -> None:
         if self._was_down(message.ts_ns):
-            self._context.forget(self._spoke_ns)
+            self.context.forget(self._spoke_ns)
             self._restart(message, ())
         self._spoken_to(connection, message.ts_ns, newly=True)
-        self._context.log.begin(connection.stream.id, message.ts_ns)
+        self.context.log.begin(connection.stream.id, message.ts_ns)
         self._registered_ns = message.ts_ns
         self._registration.registered(message, connection)
 
@@ -150,27 +152,27 @@ class MaexchenTable(GameTable):
             return True
         silent = ts_ns - self._spoke_ns >= _SILENCE_NS
         return silent and any(
-            connection.addressed and not connection.gone for connection in self._context.connections.values()
+            connection.addressed and not connection.gone for connection in self.context.connections.values()
         )
 
     def _restart(self, message: Message, newcomers: Collection[int] | None) -> None:
         """Reset the table after a restart of the server; it knows the streams `newcomers` (None: unknown)."""
-        self._context.report_violation(message, "restarted")
+        self.context.report_violation(message, "restarted")
         if newcomers is not None:
             self._registration.restart(newcomers)
-            for number, connection in self._context.connections.items():
+            for number, connection in self.context.connections.items():
                 connection.gone = number not in newcomers
-        if "scores" in self._context.state:
-            self._context.set_state(None, "scores")
-        self._context.points.restart()
-        self._context.last_number = None
+        if "scores" in self.context.state:
+            self.context.set_state(None, "scores")
+        self.context.points.restart()
+        self.context.last_number = None
 
     def _unregistered(self, message: Message, connection: ClientConnection) -> None:
         name = self._registration.unregistered(message, connection)
-        played = self._context.current
+        played = self.context.current
         if name is not None and played is not None and name in played.state.get("private", {}):
-            self._context.set_in_game(played, None, "private", name)
-        self._context.emit_of(message, "unregistered", name, {"name": name}, None)
+            self.context.set_in_game(played, None, "private", name)
+        self.context.emit_of(message, "unregistered", name, {"name": name}, None)
 
     # Rounds begin and end.
 
@@ -178,69 +180,69 @@ class MaexchenTable(GameTable):
         number = message.fields.get("round")
         # Each copy has another token.
         key = ("starting", number)
-        if not self._context.log.is_copy(message, key):
-            played = self._context.begin(message, number)
-            self._context.emit_broadcast(message, "round_starting", None, {"round": number}, played, key)
+        if not self.context.log.is_copy(message, key):
+            played = self.context.begin(message, number)
+            self.context.emit_broadcast(message, "round_starting", None, {"round": number}, played, key)
         assert message.game_id is not None
         self._answers.asked(connection, "join", message, message.game_id)
 
     def _join(self, message: Message, connection: ClientConnection) -> None:
         question = self._answers.answered(connection, "join", message)
-        played = self._context.current
+        played = self.context.current
         if question is None or played is None or played.game.id != question.game_id:
             return
         if connection.name is not None:
-            self._context.set_in_game(played, True, "private", connection.name, "joined")
-        self._context.emit_of(message, "joined", connection.name, {"name": connection.name}, played.game)
+            self.context.set_in_game(played, True, "private", connection.name, "joined")
+        self.context.emit_of(message, "joined", connection.name, {"name": connection.name}, played.game)
 
     def _round_started(self, message: Message, connection: ClientConnection) -> None:
         number: int | None = message.fields.get("round")
         players = self._registration.split(message.fields["players"])
-        played = self._context.current
-        if self._context.number_decreased(number, message.ts_ns):
-            self._restart(message, self._context.points.possible_newcomers)
+        played = self.context.current
+        if self.context.number_decreased(number, message.ts_ns):
+            self._restart(message, self.context.points.possible_newcomers)
         if played is None or not (
-            played.phase == "starting" or self._context.overtaken(played, message.ts_ns)
+            played.phase == "starting" or self.context.overtaken(played, message.ts_ns)
         ):
-            played = self._context.begin(message, number)
+            played = self.context.begin(message, number)
         elif number is not None and number != played.number:
             played.game.label = f"round {number}"
-            self._context.changed_game(played.game)
+            self.context.changed_game(played.game)
         if number is not None:
             played.number = number
-            self._context.set_known(played, "round", number)
+            self.context.set_known(played, "round", number)
         self._answers.close("join", played)
         if played.phase == "starting":
             played.phase = "started"
             played.certain = True
         played.players = players
         played.started_ns = message.ts_ns
-        self._context.set_in_game(played, "started", "phase")
-        self._context.set_known(played, "players", players)
-        self._context.set_in_game(played, None, "private")
+        self.context.set_in_game(played, "started", "phase")
+        self.context.set_known(played, "players", players)
+        self.context.set_in_game(played, None, "private")
         for name in players:
             self._registration.seen(name)
-        self._context.count_start(played)
+        self.context.count_start(played)
         data = {"round": played.number, "players": players}
-        self._context.emit_broadcast(message, "round_started", None, data, played)
+        self.context.emit_broadcast(message, "round_started", None, data, played)
 
     def _round_canceled(self, message: Message, connection: ClientConnection) -> None:
         reason: str = message.fields["reason"]
-        played = self._context.current
+        played = self.context.current
         # Only a round that has started with one player can still be called off.
         if played is None or not (
             played.phase == "starting" or (played.phase == "started" and len(played.players or ()) < 2)
         ):
-            played = self._context.begin(message, None)
+            played = self.context.begin(message, None)
         if played.phase == "starting" and "player" in reason and not reason.lower().startswith("no"):
             # The round had started with one player, who got a point; that was not seen.
-            self._context.points.forget()
+            self.context.points.forget()
         self._answers.close("join", played)
         played.phase = "canceled"
         played.over_ns = message.ts_ns
-        self._context.end_game(played, message.ts_ns, {"canceled": reason})
-        self._context.set_in_game(played, "canceled", "phase")
-        self._context.emit_broadcast(message, "round_canceled", None, {"reason": reason}, played)
+        self.context.end_game(played, message.ts_ns, {"canceled": reason})
+        self.context.set_in_game(played, "canceled", "phase")
+        self.context.emit_broadcast(message, "round_canceled", None, {"reason": reason}, played)
 
     # The end of a round.
 
@@ -248,7 +250,7 @@ class MaexchenTable(GameTable):
         names = self._registration.split(message.fields["names"])
         reason: str = message.fields["reason"]
         against = self._second_loss(message)
-        played = self._context.playing(message)
+        played = self.context.playing(message)
         self._turns.infer_see(message, played)
         if played.certain and against is None:
             against = objection(names, reason, played)
@@ -260,29 +262,29 @@ class MaexchenTable(GameTable):
         self._answers.close("announce", played)
         if played.game.result is None:
             played.game.result = {"losers": names, "reason": reason}
-            self._context.changed_game(played.game)
-            if played is self._context.current:
-                self._context.points.lost(names)
+            self.context.changed_game(played.game)
+            if played is self.context.current:
+                self.context.points.lost(names)
         if played.phase == "started":
             played.phase = "lost"
             played.over_ns = message.ts_ns
-            self._context.set_in_game(played, "lost", "phase")
-            self._context.set_in_game(played, None, "turn")
-            self._context.set_in_game(played, {"names": names, "reason": reason}, "lost")
-        self._context.emit_broadcast(message, "lost", None, {"names": names, "reason": reason}, played)
+            self.context.set_in_game(played, "lost", "phase")
+            self.context.set_in_game(played, None, "turn")
+            self.context.set_in_game(played, {"names": names, "reason": reason}, "lost")
+        self.context.emit_broadcast(message, "lost", None, {"names": names, "reason": reason}, played)
         losers, missing = ", ".join(names), missing_evidence(reason, played)
         if against is not None:
-            self._context.report_server_violation(
+            self.context.report_server_violation(
                 message, "wrong-verdict", losers=losers, reason=reason, objection=against
             )
         elif missing is not None:
-            self._context.report_violation(
+            self.context.report_violation(
                 message, "loss-unexplained", losers=losers, reason=reason, missing=missing
             )
 
     def _second_loss(self, message: Message) -> str | None:
         """Return the objection to another loss right after that of the same round, if it is one."""
-        played = self._context.current
+        played = self.context.current
         if played is None or played.phase != "lost" or not played.certain or played.over_ns is None:
             return None
         losers = (played.game.result or {}).get("losers")
@@ -292,28 +294,28 @@ class MaexchenTable(GameTable):
 
     def _score(self, message: Message, connection: ClientConnection) -> None:
         scores: dict[str, int] = message.fields["scores"]
-        played = self._context.current
-        if self._context.unscored is not None and (played is None or played.phase == "starting"):
-            played = self._context.unscored
+        played = self.context.current
+        if self.context.unscored is not None and (played is None or played.phase == "starting"):
+            played = self.context.unscored
         elif self._is_extra(message, scores):
             return
         elif played is not None and played.phase == "starting":
             played = None
-        self._context.unscored = None
-        if self._context.points.shows_restart(scores):
-            self._restart(message, self._context.points.possible_newcomers)
+        self.context.unscored = None
+        if self.context.points.shows_restart(scores):
+            self._restart(message, self.context.points.possible_newcomers)
         for name, points in scores.items():
             self._registration.seen(name)
-            self._context.set_state(points, "scores", name)
-        wrong = self._context.points.wrong(scores)
+            self.context.set_state(points, "scores", name)
+        wrong = self.context.points.wrong(scores)
         if wrong and self._is_due(message, played):
-            self._context.report_server_violation(message, "wrong-score", problem="; ".join(wrong))
+            self.context.report_server_violation(message, "wrong-score", problem="; ".join(wrong))
         self._scored_ns = message.ts_ns
         if played is not None:
             played.scored = True
-            self._context.leave(played, message.ts_ns)
-        self._context.points.announce(scores)
-        self._context.emit_broadcast(message, "score", None, {"scores": scores}, played)
+            self.context.leave(played, message.ts_ns)
+        self.context.points.announce(scores)
+        self.context.emit_broadcast(message, "score", None, {"scores": scores}, played)
 
     def _is_due(self, message: Message, played: Round | None) -> bool:
         """Return True if the points must follow from the rounds: no part of a round can be missing."""
@@ -325,10 +327,10 @@ class MaexchenTable(GameTable):
 
     def _is_extra(self, message: Message, scores: dict[str, int]) -> bool:
         """Return True for points sent to a spectator during a round, as a fork's server does."""
-        played = self._context.current
+        played = self.context.current
         if played is not None and (played.phase not in ("starting", "started") or played.game.result):
             return False
         just_registered = message.ts_ns - self._registered_ns < REORDERED_NS
-        return self._context.points.is_repeat(scores) or (
+        return self.context.points.is_repeat(scores) or (
             just_registered and played is not None and played.phase == "started"
         )

@@ -13,7 +13,7 @@ from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.model import Findings, Ids, TableInfo
 from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame
 from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.okey.tiles import SEATS
+from kiebitz.dissectors.protocols.okey.tiles import SEATS, Slots
 
 _MAX_OTHERS = 1000
 """Maximum number of lobbies known only from lists."""
@@ -24,6 +24,9 @@ _DEALS = 4
 
 _OVERTAKEN_NS = 200_000_000
 """Longest delay of a copy: a server sends to each client in a thread of its own."""
+
+_CHAT_OVERTAKEN_NS = 2_000_000_000
+"""Longest delay of a copy of a chat message, which clients may receive much later than others."""
 
 
 class LobbyRoom(msgspec.Struct, eq=False):
@@ -50,6 +53,10 @@ class OkeyContext(GameContext):
         self.lobbies: dict[int | None, LobbyRoom] = {}
         self.others: set[int] = set()
         """Lobbies known only from lists."""
+        self.elsewhere: list[tuple[Slots, int]] = []
+        """The latest statuses of lobbies without captured clients: the exchange stacks and the turn."""
+        self.chats = EventLog(doubled=False, overtaken_ns=_CHAT_OVERTAKEN_NS)
+        """The latest chat messages of the server, to recognise their copies."""
         self.announces_seats = False
         """True if the server announces seats, and sends messages about a lobby to that lobby only."""
 
@@ -96,9 +103,7 @@ class OkeyContext(GameContext):
         """Set a player and their lobby in the state."""
         if connection.name is not None:
             self.set_state(
-                {} if connection.lobby is None else {"lobby": connection.lobby},
-                "players",
-                connection.name,
+                {} if connection.lobby is None else {"lobby": connection.lobby}, "players", connection.name
             )
 
     def vacate(self, room: LobbyRoom, name: str | None) -> None:

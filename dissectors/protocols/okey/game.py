@@ -154,6 +154,8 @@ class ClientConnection(msgspec.Struct, eq=False):
     certain_since_deal: bool = False
     """True if it is certain since its game was dealt."""
     requests: Requests = msgspec.field(default_factory=Requests)
+    answered: Request | None = None
+    """The request that the server's latest response answers."""
     pushed: Counter[str] = msgspec.field(default_factory=Counter)
     """Number of unacknowledged pushes, by name."""
     joined: int | None = None

@@ -18,237 +18,246 @@ from kiebitz.dissectors.protocols.okey.objections import Objection, against_put,
 from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
 
 
-class Moves:
-    """Handlers of messages about tiles."""
+def check_request(
+    context: OkeyContext, message: Message, row: MessageType, connection: ClientConnection, frame: bytes
+) -> bool:
+    """Return True if a client may send this request now; report the violation if not."""
+    if context.is_unfinished(message.stream, "s2c"):
+        # The server may be sending what allows it.
+        return True
+    found = objection(connection, message)
+    if (
+        found is None
+        and message.name == "PUTT"
+        and connection.game is not None
+        and connection.seat is not None
+    ):
+        fields = message.fields
+        place = connection.game.places[connection.seat]
+        found = against_put(place, fields["tile"], fields["deck"])
+    if found is not None:
+        _object(context, message, row, found, frame)
+    return found is None
 
-    def __init__(self, context: OkeyContext) -> None:
-        self._context = context
 
-    def check_request(
-        self, message: Message, row: MessageType, connection: ClientConnection, frame: bytes
-    ) -> bool:
-        """Return True if a client may send this request now; report the violation if not."""
-        if self._context.is_unfinished(message.stream, "s2c"):
-            # The server may be sending what allows it.
-            return True
-        found = objection(connection, message)
-        if (
-            found is None
-            and message.name == "PUTT"
-            and connection.game is not None
-            and connection.seat is not None
-        ):
-            fields = message.fields
-            place = connection.game.places[connection.seat]
-            found = against_put(place, fields["tile"], fields["deck"])
-        if found is not None:
-            self._object(message, row, found, frame)
-        return found is None
+def _object(context: OkeyContext, message: Message, row: MessageType, found: Objection, frame: bytes) -> None:
+    at = None
+    if found.argument is not None:
+        path = (found.argument,) if found.part is None else (found.argument, found.part)
+        at = CODEC.place_at(frame, row, *path)
+    context.report_violation(message, found.key, at=at, clause=row.clause, **found.values)
 
-    def _object(self, message: Message, row: MessageType, found: Objection, frame: bytes) -> None:
-        at = None
-        if found.argument is not None:
-            path = (found.argument,) if found.part is None else (found.argument, found.part)
-            at = CODEC.place_at(frame, row, *path)
-        self._context.report_violation(message, found.key, at=at, clause=row.clause, **found.values)
 
-    def drew(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
-        """Handle `+DRAW`, without a tile if it is refused or the stack is empty."""
-        tile: str | None = message.fields["tile"]
-        context, game = self._context, connection.game
-        if game is None or tile is None:
-            if game is not None:
-                message.game_id = game.game.id
-            return
-        if request is not None and request.event_id is not None:
-            message.event_id, message.game_id = request.event_id, game.game.id
-            shown = game.draw if game.draw is not None and game.draw.id == request.event_id else None
-            if shown is not None and shown.data["tile"] not in (None, tile):
-                # Statuses that contradict each other have shown another tile.
-                game.places[shown.data["seat"]].certain = False
-            return
-        seat = connection.seat if connection.seat is not None else game.turn
-        if seat is None:
-            return
-        self._sit_down(connection, game, seat)
-        place = game.places[seat]
-        if game.draw is not None and game.turn == seat:
-            # A STAT has reported it already.
-            message.event_id, message.game_id = game.draw.id, game.game.id
-            if game.draw.data["tile"] is None:
-                place.take(tile, counted=True)
-                context.put_deck(game, seat)
-            return
-        stack = request.fields.get("drawstack") if request is not None else None
-        self._check_top(message, game, seat, stack, tile)
-        event = self.draws(message, game, seat, stack, tile)
-        message.event_id, message.game_id = event.id, event.game_id
-        connection.turn = seat
-
-    def _check_top(self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str) -> None:
-        """Check that a tile drawn from an exchange stack was on its top."""
-        if stack != "e" or game.exchange is None or game.turn != seat:
-            return
-        if not self._context.announces_seats and game.places[seat - 1].stream_id is None:
-            # The put was not captured: the known top may be that of another lobby's stack.
-            return
-        told = game.status
-        by_another = game.status_stream != message.stream.id
-        if told is not None and by_another and message.ts_ns - told.ts_ns < REORDERED_NS:
-            # The status for another player may be later than this draw.
-            return
-        top = game.exchange[seat]
-        if top is not None and top != tile:
-            self._context.report_violation(message, "other-tile", tile=tile, top=top)
-
-    def draws(
-        self, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str | None
-    ) -> Event:
-        """Emit a draw; `tile` is None if unknown."""
-        context = self._context
-        place = game.places[seat]
-        if stack != "e" and game.main_draws is not None:
-            game.main_draws += 1
-        if tile is not None:
-            place.take(tile)
-        else:
-            place.certain = False
-            place.count = None if place.count is None else place.count + 1
-        game.turn, game.drawn = seat, True
-        context.set_in_game(game, seat, "turn")
-        context.put_deck(game, seat)
-        context.put_count(game, seat, DECK + 1)
-        if tile is not None:
-            context.set_in_game(game, tile, "private", context.who(game, seat), "drawn")
-        data: dict[str, Any] = {"seat": seat, "name": place.name, "stack": stack, "tile": tile}
-        if stack != "e" and tile is not None:
-            data |= {"known_to": [place.name], "others_see": {"tile": None}}
-        game.draw = context.emit("drew", message.ts_ns, place.name, data, game.game)
-        return game.draw
-
-    def put(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
-        """Handle `+PUTT`: the tile is put, or refused; the player may have won."""
-        game, fields = connection.game, message.fields
-        if game is None:
-            return
-        message.game_id = game.game.id
-        shown = self._shown_put(game, connection.seat, request)
-        seat = shown.data["seat"] if shown is not None else connection.seat
-        seat = seat if seat is not None else game.turn
-        if seat is None:
-            return
-        self._sit_down(connection, game, seat)
-        if request is not None and request.event_id is not None:
-            message.event_id = request.event_id
-        elif shown is not None:
-            message.event_id = shown.id
-        else:
-            event = self._puts(message, connection, game, seat, request, fields["valid"])
-            message.event_id = event.id
-        if fields["won"]:
-            self._check_win(message, game, seat)
-            if game.ending is None:
-                self.wins(message, game, game.places[seat].name)
-
-    def _sit_down(self, connection: ClientConnection, game: OkeyGame, seat: int) -> None:
-        """Infer the seat of a client, known only from the middle of a game, by its moves."""
-        if connection.seat is None:
-            connection.seat = seat
-            game.places[seat].stream_id = connection.stream.id
-            self._context.put_place(game, seat, connection.name)
-
-    def _shown_put(self, game: OkeyGame, seat: int | None, request: Request | None) -> Event | None:
-        """Return the put of a response if a STAT has reported it already, without the request."""
-        latest = game.latest_put
-        if latest is None or latest.data["deck"] is not None or latest.data["seat"] == game.turn:
-            return None
-        if request is not None and request.fields.get("tile") != latest.data["tile"]:
-            return None
-        return latest if seat in (None, latest.data["seat"]) else None
-
-    def settle_put(self, message: Message, connection: ClientConnection, request: Request) -> None:
-        """Emit the put that a client has requested, as another client's message shows that it is done."""
-        if request.event_id is None and connection.game is not None and connection.seat is not None:
-            request.event_id = self._puts(
-                message, connection, connection.game, connection.seat, request, True
-            ).id
-
-    def _puts(
-        self,
-        message: Message,
-        connection: ClientConnection,
-        game: OkeyGame,
-        seat: int,
-        request: Request | None,
-        valid: bool,
-    ) -> Event:
-        tile = request.fields.get("tile") if request is not None else None
-        deck = request.fields.get("deck") if request is not None else None
-        event = self.puts(message, game, seat, tile, deck, valid)
-        if valid and request is not None and request.doubtful:
-            game.places[seat].count, game.places[seat].certain = None, False
-        return event
-
-    def puts(
-        self,
-        message: Message,
-        game: OkeyGame,
-        seat: int,
-        tile: str | None,
-        deck: list[str | None] | None,
-        valid: bool,
-    ) -> Event:
-        """Emit a put, or a refused one; `deck` is None if unknown."""
-        context = self._context
-        place = game.places[seat]
-        if valid:
-            place.count = DECK
-            place.certain = deck is not None and len(tiles(deck)) == DECK
-            place.deck = deck
-            game.put = tile
-            context.set_in_game(game, None, "private", context.who(game, seat), "drawn")
+def drew(context: OkeyContext, message: Message, connection: ClientConnection) -> None:
+    """Handle `+DRAW`, without a tile if it is refused or the stack is empty."""
+    tile: str | None = message.fields["tile"]
+    game, request = connection.game, connection.answered
+    if game is None or tile is None:
+        if game is not None:
+            message.game_id = game.game.id
+        return
+    if request is not None and request.event_id is not None:
+        message.event_id, message.game_id = request.event_id, game.game.id
+        shown = game.draw if game.draw is not None and game.draw.id == request.event_id else None
+        if shown is not None and shown.data["tile"] not in (None, tile):
+            # Statuses that contradict each other have shown another tile.
+            game.places[shown.data["seat"]].certain = False
+        return
+    seat = connection.seat if connection.seat is not None else game.turn
+    if seat is None:
+        return
+    _sit_down(context, connection, game, seat)
+    place = game.places[seat]
+    if game.draw is not None and game.turn == seat:
+        # A STAT has reported it already.
+        message.event_id, message.game_id = game.draw.id, game.game.id
+        if game.draw.data["tile"] is None:
+            place.take(tile, counted=True)
             context.put_deck(game, seat)
-            context.put_count(game, seat, DECK)
-        data: dict[str, Any] = {"seat": seat, "name": place.name, "tile": tile, "deck": deck, "valid": valid}
-        if deck is not None:
-            data |= {"known_to": [place.name], "others_see": {"deck": None}}
-        event = context.emit("put", message.ts_ns, place.name, data, game.game)
-        if valid:
-            game.latest_put = event
-        return event
+        return
+    stack = request.fields.get("drawstack") if request is not None else None
+    _check_top(context, message, game, seat, stack, tile)
+    event = draws(context, message, game, seat, stack, tile)
+    message.event_id, message.game_id = event.id, event.game_id
+    connection.turn = seat
 
-    def _check_win(self, message: Message, game: OkeyGame, seat: int) -> None:
-        place = game.places[seat]
-        if place.deck is not None and not is_won(place.deck):
-            self._context.report_violation(message, "no-win")
 
-    def wins(self, message: Message, game: OkeyGame, name: str | None) -> None:
-        """End a game with a winner."""
-        self._context.set_in_game(game, name, "winner")
-        self._context.end_game(game, message.ts_ns, {"winner": name})
-        game.ending = self._context.emit("won", message.ts_ns, name, {"name": name}, game.game)
-        if message.event_id is None:
-            message.event_id, message.game_id = game.ending.id, game.game.id
+def _check_top(
+    context: OkeyContext, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str
+) -> None:
+    """Check that a tile drawn from an exchange stack was on its top."""
+    if stack != "e" or game.exchange is None or game.turn != seat:
+        return
+    if not context.announces_seats and game.places[seat - 1].stream_id is None:
+        # The put was not captured: the known top may be that of another lobby's stack.
+        return
+    told = game.status
+    by_another = game.status_stream != message.stream.id
+    if told is not None and by_another and message.ts_ns - told.ts_ns < REORDERED_NS:
+        # The status for another player may be later than this draw.
+        return
+    top = game.exchange[seat]
+    if top is not None and top != tile:
+        context.report_violation(message, "other-tile", tile=tile, top=top)
 
-    def cheated(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
-        """Handle `+WINC`: the deck is replaced."""
-        game = connection.game
-        if game is None or connection.seat is None:
-            return
-        place = game.places[connection.seat]
-        game.cheated = True
-        place.deck, place.count, place.certain = (
-            message.fields["deck"],
-            len(tiles(message.fields["deck"])),
-            True,
-        )
-        self._context.put_deck(game, connection.seat)
-        self._context.put_count(game, connection.seat, place.count)
-        data = {
-            "seat": connection.seat,
-            "name": connection.name,
-            "deck": tiles(place.deck or ()),
-            "known_to": [connection.name],
-            "others_see": {"deck": None},
-        }
-        self._context.emit_of(message, "cheated", connection.name, data, game.game)
+
+def draws(
+    context: OkeyContext, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str | None
+) -> Event:
+    """Emit a draw; `tile` is None if unknown."""
+    place = game.places[seat]
+    if stack != "e" and game.main_draws is not None:
+        game.main_draws += 1
+    if tile is not None:
+        place.take(tile)
+    else:
+        place.certain = False
+        place.count = None if place.count is None else place.count + 1
+    game.turn, game.drawn = seat, True
+    context.set_in_game(game, seat, "turn")
+    context.put_deck(game, seat)
+    context.put_count(game, seat, DECK + 1)
+    if tile is not None:
+        context.set_in_game(game, tile, "private", context.who(game, seat), "drawn")
+    data: dict[str, Any] = {"seat": seat, "name": place.name, "stack": stack, "tile": tile}
+    if stack != "e" and tile is not None:
+        data |= {"known_to": [place.name], "others_see": {"tile": None}}
+    game.draw = context.emit("drew", message.ts_ns, place.name, data, game.game)
+    return game.draw
+
+
+def put(context: OkeyContext, message: Message, connection: ClientConnection) -> None:
+    """Handle `+PUTT`: the tile is put, or refused; the player may have won."""
+    game, fields, request = connection.game, message.fields, connection.answered
+    if game is None:
+        return
+    message.game_id = game.game.id
+    shown = _shown_put(game, connection.seat, request)
+    seat = shown.data["seat"] if shown is not None else connection.seat
+    seat = seat if seat is not None else game.turn
+    if seat is None:
+        return
+    _sit_down(context, connection, game, seat)
+    if request is not None and request.event_id is not None:
+        message.event_id = request.event_id
+    elif shown is not None:
+        message.event_id = shown.id
+    else:
+        event = _puts(context, message, connection, game, seat, request, fields["valid"])
+        message.event_id = event.id
+    if fields["won"]:
+        _check_win(context, message, game, seat)
+        if game.ending is None:
+            wins(context, message, game, game.places[seat].name)
+
+
+def _sit_down(context: OkeyContext, connection: ClientConnection, game: OkeyGame, seat: int) -> None:
+    """Infer the seat of a client, known only from the middle of a game, by its moves."""
+    if connection.seat is None:
+        connection.seat = seat
+        game.places[seat].stream_id = connection.stream.id
+        context.put_place(game, seat, connection.name)
+
+
+def _shown_put(game: OkeyGame, seat: int | None, request: Request | None) -> Event | None:
+    """Return the put of a response if a STAT has reported it already, without the request."""
+    latest = game.latest_put
+    if latest is None or latest.data["deck"] is not None or latest.data["seat"] == game.turn:
+        return None
+    if request is not None and request.fields.get("tile") != latest.data["tile"]:
+        return None
+    return latest if seat in (None, latest.data["seat"]) else None
+
+
+def settle_put(
+    context: OkeyContext, message: Message, connection: ClientConnection, request: Request
+) -> None:
+    """Emit the put that a client has requested, as another client's message shows that it is done."""
+    if request.event_id is None and connection.game is not None and connection.seat is not None:
+        request.event_id = _puts(
+            context, message, connection, connection.game, connection.seat, request, True
+        ).id
+
+
+def _puts(
+    context: OkeyContext,
+    message: Message,
+    connection: ClientConnection,
+    game: OkeyGame,
+    seat: int,
+    request: Request | None,
+    valid: bool,
+) -> Event:
+    tile = request.fields.get("tile") if request is not None else None
+    deck = request.fields.get("deck") if request is not None else None
+    event = puts(context, message, game, seat, tile, deck, valid)
+    if valid and request is not None and request.doubtful:
+        game.places[seat].count, game.places[seat].certain = None, False
+    return event
+
+
+def puts(
+    context: OkeyContext,
+    message: Message,
+    game: OkeyGame,
+    seat: int,
+    tile: str | None,
+    deck: list[str | None] | None,
+    valid: bool,
+) -> Event:
+    """Emit a put, or a refused one; `deck` is None if unknown."""
+    place = game.places[seat]
+    if valid:
+        place.count = DECK
+        place.certain = deck is not None and len(tiles(deck)) == DECK
+        place.deck = deck
+        game.put = tile
+        context.set_in_game(game, None, "private", context.who(game, seat), "drawn")
+        context.put_deck(game, seat)
+        context.put_count(game, seat, DECK)
+    data: dict[str, Any] = {"seat": seat, "name": place.name, "tile": tile, "deck": deck, "valid": valid}
+    if deck is not None:
+        data |= {"known_to": [place.name], "others_see": {"deck": None}}
+    event = context.emit("put", message.ts_ns, place.name, data, game.game)
+    if valid:
+        game.latest_put = event
+    return event
+
+
+def _check_win(context: OkeyContext, message: Message, game: OkeyGame, seat: int) -> None:
+    place = game.places[seat]
+    if place.deck is not None and not is_won(place.deck):
+        context.report_violation(message, "no-win")
+
+
+def wins(context: OkeyContext, message: Message, game: OkeyGame, name: str | None) -> None:
+    """End a game with a winner."""
+    context.set_in_game(game, name, "winner")
+    context.end_game(game, message.ts_ns, {"winner": name})
+    game.ending = context.emit("won", message.ts_ns, name, {"name": name}, game.game)
+    if message.event_id is None:
+        message.event_id, message.game_id = game.ending.id, game.game.id
+
+
+def cheated(context: OkeyContext, message: Message, connection: ClientConnection) -> None:
+    """Handle `+WINC`: the deck is replaced."""
+    game = connection.game
+    if game is None or connection.seat is None:
+        return
+    place = game.places[connection.seat]
+    game.cheated = True
+    place.deck, place.count, place.certain = (
+        message.fields["deck"],
+        len(tiles(message.fields["deck"])),
+        True,
+    )
+    context.put_deck(game, connection.seat)
+    context.put_count(game, connection.seat, place.count)
+    data = {
+        "seat": connection.seat,
+        "name": connection.name,
+        "deck": tiles(place.deck or ()),
+        "known_to": [connection.name],
+        "others_see": {"deck": None},
+    }
+    context.emit_of(message, "cheated", connection.name, data, game.game)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Literal
 
 from kiebitz.dissectors.model import Message
+from kiebitz.dissectors.protocols.okey import moves
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame, Request
-from kiebitz.dissectors.protocols.okey.moves import Moves
+from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame
 from kiebitz.dissectors.protocols.okey.tiles import DECK, SEATS, Slots
 
 Move = Literal["nothing", "drew m", "drew e", "put"]
@@ -22,170 +22,167 @@ Move = Literal["nothing", "drew m", "drew e", "put"]
 _MAX_ELSEWHERE = 16
 
 
-class Status:
-    """Handlers of `STAT` and `+RSTA`."""
-
-    def __init__(self, context: OkeyContext, moves: Moves) -> None:
-        self._context = context
-        self._moves = moves
-        self._elsewhere: list[tuple[Slots, int]] = []
-        """The latest statuses of lobbies without captured clients."""
-
-    def pushed(self, message: Message, connection: ClientConnection) -> None:
-        """Handle `STAT`."""
-        stacks: Slots = message.fields["exchangestacks"]
-        turn: int = message.fields["currentplayeridx"]
-        own = self._own(message, connection)
-        unplaced = self._context.lobbies.get(None)
-        others = [
-            room.game
-            for room in self._context.lobbies.values()
-            if room.game is not None and room.game is not own
-        ]
-        games = ([own] if own is not None else []) + others
-        if own is not None and own.has_not_begun and self._continues_elsewhere(stacks, turn):
-            # It may be the first of this game, but it follows from one of another.
-            games.remove(own)
-        for game in games:
-            if self._is_of(message, game, stacks, turn):
-                if game is own:
-                    # With statuses of several lobbies, another player's turn is not certain.
-                    connection.turn = turn if turn == connection.seat or not self._elsewhere else None
-                elif unplaced is not None and unplaced.game in (own, game):
-                    # It may be the same game.
-                    connection.turn = None
-                return
-        if own is None or own not in games or self._may_be_elsewhere(connection, own, stacks, turn):
-            connection.turn = None
-            if not self._continues_elsewhere(stacks, turn):
-                self._elsewhere = [*self._elsewhere, (stacks, turn)][-_MAX_ELSEWHERE:]
+def pushed(context: OkeyContext, message: Message, connection: ClientConnection) -> None:
+    """Handle `STAT`."""
+    stacks: Slots = message.fields["exchangestacks"]
+    turn: int = message.fields["currentplayeridx"]
+    own = _own(context, message, connection)
+    unplaced = context.lobbies.get(None)
+    others = [
+        room.game for room in context.lobbies.values() if room.game is not None and room.game is not own
+    ]
+    games = ([own] if own is not None else []) + others
+    if own is not None and own.has_not_begun and _continues_elsewhere(context, stacks, turn):
+        # It may be the first of this game, but it follows from one of another.
+        games.remove(own)
+    for game in games:
+        if _is_of(context, message, game, stacks, turn):
+            if game is own:
+                # With statuses of several lobbies, another player's turn is not certain.
+                connection.turn = turn if turn == connection.seat or not context.elsewhere else None
+            elif unplaced is not None and unplaced.game in (own, game):
+                # It may be the same game.
+                connection.turn = None
             return
-        connection.turn = turn
-        self._emit(message, own, stacks, turn)
+    if own is None or own not in games or _may_be_elsewhere(context, connection, own, stacks, turn):
+        connection.turn = None
+        if not _continues_elsewhere(context, stacks, turn):
+            context.elsewhere = [*context.elsewhere, (stacks, turn)][-_MAX_ELSEWHERE:]
+        return
+    connection.turn = turn
+    _emit(context, message, own, stacks, turn)
 
-    def requested(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
-        """Handle `+RSTA`: sent on request, so it is about this client's game."""
-        own = self._own(message, connection)
-        if own is None:
-            return
-        message.game_id = own.game.id
-        if own.status is not None and (own.exchange, own.turn) == (
-            message.fields["exchangestacks"],
-            message.fields["currentplayeridx"],
-        ):
-            message.event_id = own.status.id
 
-    def _own(self, message: Message, connection: ClientConnection) -> OkeyGame | None:
-        """Return a client's game; one first seen in its middle is created."""
-        if (
-            connection.game is None
-            and not connection.certain
-            and connection.lobby is None
-            and connection.name is None
-        ):
-            room = self._context.lobby(None)
-            connection.game = room.game or self._context.begin(room, message.ts_ns, False)
-        coming = connection.requests.first("JLOB")
-        if connection.game is None and coming is not None and coming.valid:
-            entered = self._context.lobbies.get(coming.fields["n"])
-            return entered.game if entered is not None else None
-        return connection.game
+def requested(context: OkeyContext, message: Message, connection: ClientConnection) -> None:
+    """Handle `+RSTA`: sent on request, so it is about this client's game."""
+    own = _own(context, message, connection)
+    if own is None:
+        return
+    message.game_id = own.game.id
+    if own.status is not None and (own.exchange, own.turn) == (
+        message.fields["exchangestacks"],
+        message.fields["currentplayeridx"],
+    ):
+        message.event_id = own.status.id
 
-    def _is_of(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> bool:
-        """Return True if a status belongs to this game, as a copy or a new one."""
-        context = self._context
-        key = ("status", game.game.id, tuple(stacks), turn)
-        if context.log.is_copy(message, key):
-            return True
-        if game.has_not_begun and [seat for seat in range(SEATS) if stacks[seat] is not None] == [turn]:
-            # The first put is by the player before: that player had the turn.
-            game.turn, game.drawn = (turn - 1) % SEATS, True
-        if game.turn is None or game.exchange is None:
-            return False
-        move = _move(game.exchange, game.turn, game.drawn, stacks, turn)
-        if move is None or not self._settle(message, game, move, stacks):
-            return False
-        self._emit(message, game, stacks, turn)
+
+def _own(context: OkeyContext, message: Message, connection: ClientConnection) -> OkeyGame | None:
+    """Return a client's game; one first seen in its middle is created."""
+    if (
+        connection.game is None
+        and not connection.certain
+        and connection.lobby is None
+        and connection.name is None
+    ):
+        room = context.lobby(None)
+        connection.game = room.game or context.begin(room, message.ts_ns, False)
+    coming = connection.requests.first("JLOB")
+    if connection.game is None and coming is not None and coming.valid:
+        entered = context.lobbies.get(coming.fields["n"])
+        return entered.game if entered is not None else None
+    return connection.game
+
+
+def _is_of(context: OkeyContext, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> bool:
+    """Return True if a status belongs to this game, as a copy or a new one."""
+    key = ("status", game.game.id, tuple(stacks), turn)
+    if context.log.is_copy(message, key):
         return True
-
-    def _settle(self, message: Message, game: OkeyGame, move: Move, stacks: Slots) -> bool:
-        """Emit the move that a status shows, unless that was done; return False if it is impossible."""
-        seat = game.turn
-        assert seat is not None
-        place = game.places[seat]
-        connection = self._context.connections.get(place.stream_id) if place.stream_id is not None else None
-        if connection is not None and connection.game is not game:
-            connection = None
-        if move == "put":
-            tile = stacks[(seat + 1) % SEATS]
-            if game.put == tile or (connection is not None and self._settle_put(message, connection, tile)):
-                return True
-            if connection is not None and connection.certain:
-                return False
-            self._moves.puts(message, game, seat, tile, None, True)
-        elif move != "nothing" and not game.drawn:
-            top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
-            request = connection.requests.first("DRAW") if connection is not None else None
-            if request is not None and move == "drew m":
-                # The response will contain the tile.
-                return True
-            if request is not None and move == "drew e" and request.fields.get("drawstack") == "m":
-                # Statuses contradict each other: the response will show what was drawn.
-                return False
-            if connection is not None and connection.certain and request is None:
-                return move == "drew m"
-            event = self._moves.draws(message, game, seat, move[-1], top)
-            if request is not None:
-                request.event_id = event.id
-        return True
-
-    def _settle_put(self, message: Message, connection: ClientConnection, tile: str | None) -> bool:
-        """Emit the put of this tile if its player has requested it; return False if not."""
-        request = connection.requests.first("PUTT")
-        if request is None or request.event_id is not None or request.fields.get("tile") != tile:
-            return False
-        self._moves.settle_put(message, connection, request)
-        return True
-
-    def _may_be_elsewhere(
-        self, connection: ClientConnection, own: OkeyGame, stacks: Slots, turn: int
-    ) -> bool:
-        """Return True if a status that does not follow may be another lobby's."""
-        if self._context.announces_seats or own.turn is None:
-            return False
-        if own.put is not None and turn == (own.turn + 1) % SEATS and stacks[turn] == own.put:
-            # Something was missed before, but the tile put is here.
-            return False
-        # With a complete connection, no move of the own game can be missing.
-        return connection.certain_in_game or bool(self._context.others) or len(self._context.lobbies) > 1
-
-    def _continues_elsewhere(self, stacks: Slots, turn: int) -> bool:
-        """Return True if a status follows from one of another lobby."""
-        for number, (before, turn_before) in enumerate(self._elsewhere):
-            if _move(before, turn_before, False, stacks, turn) is not None:
-                self._elsewhere[number] = (stacks, turn)
-                return True
+    if game.has_not_begun and [seat for seat in range(SEATS) if stacks[seat] is not None] == [turn]:
+        # The first put is by the player before: that player had the turn.
+        game.turn, game.drawn = (turn - 1) % SEATS, True
+    if game.turn is None or game.exchange is None:
         return False
+    move = _move(game.exchange, game.turn, game.drawn, stacks, turn)
+    if move is None or not _settle(context, message, game, move, stacks):
+        return False
+    _emit(context, message, game, stacks, turn)
+    return True
 
-    def _emit(self, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> None:
-        context = self._context
-        if turn != game.turn:
-            if game.turn is not None and game.places[game.turn].count is None:
-                game.places[game.turn].count = DECK
-            game.drawn, game.draw, game.put = False, None, None
-        game.exchange, game.turn = stacks, turn
-        context.set_in_game(game, [*stacks], "exchange")
-        context.set_in_game(game, turn, "turn")
-        context.set_in_game(game, None, "inferred")
-        if any(place.deck is None for place in game.places if place.stream_id is not None):
-            context.set_in_game(game, ["decks"], "unknown")
-        else:
-            context.set_in_game(game, None, "unknown")
-        name = game.places[turn].name
-        data = {"exchange": stacks, "turn": turn, "name": name}
-        key = ("status", game.game.id, tuple(stacks), turn)
-        game.status = context.emit_broadcast(message, "status", name, data, game, key)
-        game.status_stream = message.stream.id
+
+def _settle(context: OkeyContext, message: Message, game: OkeyGame, move: Move, stacks: Slots) -> bool:
+    """Emit the move that a status shows, unless that was done; return False if it is impossible."""
+    seat = game.turn
+    assert seat is not None
+    place = game.places[seat]
+    connection = context.connections.get(place.stream_id) if place.stream_id is not None else None
+    if connection is not None and connection.game is not game:
+        connection = None
+    if move == "put":
+        tile = stacks[(seat + 1) % SEATS]
+        if game.put == tile or (connection is not None and _settle_put(context, message, connection, tile)):
+            return True
+        if connection is not None and connection.certain:
+            return False
+        moves.puts(context, message, game, seat, tile, None, True)
+    elif move != "nothing" and not game.drawn:
+        top = game.exchange[seat] if game.exchange is not None and move == "drew e" else None
+        request = connection.requests.first("DRAW") if connection is not None else None
+        if request is not None and move == "drew m":
+            # The response will contain the tile.
+            return True
+        if request is not None and move == "drew e" and request.fields.get("drawstack") == "m":
+            # Statuses contradict each other: the response will show what was drawn.
+            return False
+        if connection is not None and connection.certain and request is None:
+            return move == "drew m"
+        event = moves.draws(context, message, game, seat, move[-1], top)
+        if request is not None:
+            request.event_id = event.id
+    return True
+
+
+def _settle_put(
+    context: OkeyContext, message: Message, connection: ClientConnection, tile: str | None
+) -> bool:
+    """Emit the put of this tile if its player has requested it; return False if not."""
+    request = connection.requests.first("PUTT")
+    if request is None or request.event_id is not None or request.fields.get("tile") != tile:
+        return False
+    moves.settle_put(context, message, connection, request)
+    return True
+
+
+def _may_be_elsewhere(
+    context: OkeyContext, connection: ClientConnection, own: OkeyGame, stacks: Slots, turn: int
+) -> bool:
+    """Return True if a status that does not follow may be another lobby's."""
+    if context.announces_seats or own.turn is None:
+        return False
+    if own.put is not None and turn == (own.turn + 1) % SEATS and stacks[turn] == own.put:
+        # Something was missed before, but the tile put is here.
+        return False
+    # With a complete connection, no move of the own game can be missing.
+    return connection.certain_in_game or bool(context.others) or len(context.lobbies) > 1
+
+
+def _continues_elsewhere(context: OkeyContext, stacks: Slots, turn: int) -> bool:
+    """Return True if a status follows from one of another lobby."""
+    for number, (before, turn_before) in enumerate(context.elsewhere):
+        if _move(before, turn_before, False, stacks, turn) is not None:
+            context.elsewhere[number] = (stacks, turn)
+            return True
+    return False
+
+
+def _emit(context: OkeyContext, message: Message, game: OkeyGame, stacks: Slots, turn: int) -> None:
+    if turn != game.turn:
+        if game.turn is not None and game.places[game.turn].count is None:
+            game.places[game.turn].count = DECK
+        game.drawn, game.draw, game.put = False, None, None
+    game.exchange, game.turn = stacks, turn
+    context.set_in_game(game, [*stacks], "exchange")
+    context.set_in_game(game, turn, "turn")
+    context.set_in_game(game, None, "inferred")
+    if any(place.deck is None for place in game.places if place.stream_id is not None):
+        context.set_in_game(game, ["decks"], "unknown")
+    else:
+        context.set_in_game(game, None, "unknown")
+    name = game.places[turn].name
+    data = {"exchange": stacks, "turn": turn, "name": name}
+    key = ("status", game.game.id, tuple(stacks), turn)
+    game.status = context.emit_broadcast(message, "status", name, data, game, key)
+    game.status_stream = message.stream.id
 
 
 def _move(before: Slots, turn_before: int, drawn: bool, stacks: Slots, turn: int) -> Move | None:

@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kiebitz.dissectors.game.broadcast_dedup import EventLog, text_key
+from kiebitz.dissectors.game.broadcast_dedup import text_key
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
+from kiebitz.dissectors.protocols.okey import deals, lobby, moves, status
 from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.deals import Deals
 from kiebitz.dissectors.protocols.okey.game import ClientConnection, Request
-from kiebitz.dissectors.protocols.okey.lobby import Lobbies
-from kiebitz.dissectors.protocols.okey.moves import Moves
-from kiebitz.dissectors.protocols.okey.status import Status
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
 _REFUSED = ("DRAW", "PUTT")
@@ -31,108 +28,82 @@ _NEEDED = ("JLOB", *_REFUSED)
 _CLAUSE = "Einige Eigenheiten unseres Protokolls"
 
 
-_OVERTAKEN_NS = 2_000_000_000
-"""Longest delay of a copy: real servers send to each client in a thread of its own."""
+def _chat_received(context: OkeyContext, message: Message, connection: ClientConnection) -> None:
+    """Handle `CATS`: a message to this client, and perhaps to others."""
+    scope: str = message.fields["messagetype"]
+    to = connection.name if scope == "w" else None
+    _emit_chat(context, message, message.stream.id, connection, label(message.fields["sender"]), to)
 
 
-class Chat:
-    """Handlers of chat messages."""
+def _chat_confirmed(context: OkeyContext, message: Message, connection: ClientConnection) -> None:
+    """Handle `+CATC`: this client's message was sent, or has no such recipient."""
+    fields = message.fields
+    to = fields.get("whisperrecipient")
+    if fields.get("nicknameexists", True):
+        sender = connection.name if connection.name is not None else "null"
+        to = None if to is None else label(to)
+        # A client that whispers to itself gets two copies on one stream: the message and its confirmation.
+        _emit_chat(context, message, -message.stream.id, connection, sender, to)
 
-    def __init__(self, context: OkeyContext) -> None:
-        self._context = context
-        self._log = EventLog(doubled=False, overtaken_ns=_OVERTAKEN_NS)
 
-    def received(self, message: Message, connection: ClientConnection) -> None:
-        """Handle `CATS`: a message to this client, and perhaps to others."""
-        scope: str = message.fields["messagetype"]
-        to = connection.name if scope == "w" else None
-        sender = label(message.fields["sender"])
-        self._emit(message, message.stream.id, connection, scope, sender, to, message.fields["msg"])
+def _emit_chat(
+    context: OkeyContext,
+    message: Message,
+    recipient: int,
+    connection: ClientConnection,
+    sender: str,
+    to: str | None,
+) -> None:
+    scope, text = message.fields["messagetype"], message.fields["msg"]
+    key = (scope, sender, to, text_key(text))
+    if context.chats.is_copy(message, key, recipient):
+        return
+    data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
+    if to is not None:
+        data |= {"known_to": [sender, to], "others_see": {"text": None}}
+    game = connection.game.game if scope == "l" and connection.game is not None else None
+    context.chats.add(recipient, key, context.emit_of(message, "chat", sender, data, game))
 
-    def confirmed(self, message: Message, connection: ClientConnection, request: Request | None) -> None:
-        """Handle `+CATC`: this client's message was sent, or has no such recipient."""
-        fields = message.fields
-        to = fields.get("whisperrecipient")
-        if fields.get("nicknameexists", True):
-            sender = connection.name if connection.name is not None else "null"
-            to = None if to is None else label(to)
-            # A client that whispers to itself gets two copies on one stream: the message and its
-            # confirmation.
-            recipient = -message.stream.id
-            self._emit(message, recipient, connection, fields["messagetype"], sender, to, fields["msg"])
 
-    def _emit(
-        self,
-        message: Message,
-        recipient: int,
-        connection: ClientConnection,
-        scope: str,
-        sender: str,
-        to: str | None,
-        text: str,
-    ) -> None:
-        key = (scope, sender, to, text_key(text))
-        if self._log.is_copy(message, key, recipient):
-            return
-        data: dict[str, Any] = {"scope": scope, "from": sender, "to": to, "text": text}
-        if to is not None:
-            data |= {"known_to": [sender, to], "others_see": {"text": None}}
-        game = connection.game.game if scope == "l" and connection.game is not None else None
-        event = self._context.emit_of(message, "chat", sender, data, game)
-        self._log.add(recipient, key, event)
-
-    def clear(self) -> None:
-        """Forget all copies: no client is left to receive any."""
-        self._log.clear()
-
-    def forget(self, stream_id: int) -> None:
-        """Forget a stream that has ended."""
-        self._log.forget(stream_id)
-        self._log.forget(-stream_id)
+_HANDLERS: dict[str, Callable[[OkeyContext, Message, ClientConnection], None]] = {
+    "+LOGI": lobby.logged_in,
+    "+NAME": lobby.renamed,
+    "+LLPL": lobby.lobbies,
+    "+LGAM": lobby.games,
+    "+JLOB": lobby.joined,
+    "+LLOB": lobby.left_lobby,
+    "+RNAM": lobby.places,
+    "+RSTA": status.requested,
+    "+LOGO": lobby.logged_out,
+    "+REDY": lobby.ready,
+    "+DRAW": moves.drew,
+    "+PUTT": moves.put,
+    "+WINC": moves.cheated,
+    "+CATC": _chat_confirmed,
+    "STAT": status.pushed,
+    "PWIN": deals.won,
+    "EMPT": deals.drawn_game,
+    "JOND": lobby.player_joins,
+    "LEFT": lobby.player_leaves,
+    "NAMS": lobby.places,
+    "CATS": _chat_received,
+}
+"""The handlers of the server's messages by name; that of `STRT` needs the bytes, too."""
 
 
 class OkeyTable(GameTable):
     """One Okey server: its players, its lobbies, and the games in them."""
 
+    context: OkeyContext
+
     def __init__(self, info: TableInfo, ids: Ids, findings: Findings) -> None:
-        self._context = context = OkeyContext(info, ids, findings)
-        super().__init__(context)
-        self._chat = Chat(context)
-        self._moves = Moves(context)
-        self._deals = Deals(context, self._moves)
-        self._lobbies = lobbies = Lobbies(context)
-        status = Status(context, self._moves)
-        self._responses: dict[str, Callable[[Message, ClientConnection, Request | None], None]] = {
-            "+LOGI": lobbies.logged_in,
-            "+NAME": lobbies.renamed,
-            "+LLPL": lobbies.lobbies,
-            "+LGAM": lobbies.games,
-            "+JLOB": lobbies.joined,
-            "+LLOB": lobbies.left_lobby,
-            "+RNAM": lobbies.places,
-            "+RSTA": status.requested,
-            "+LOGO": lobbies.logged_out,
-            "+REDY": lobbies.ready,
-            "+DRAW": self._moves.drew,
-            "+PUTT": self._moves.put,
-            "+WINC": self._moves.cheated,
-            "+CATC": self._chat.confirmed,
-        }
-        self._pushes: dict[str, Callable[[Message, ClientConnection], None]] = {
-            "STAT": status.pushed,
-            "PWIN": self._deals.won,
-            "EMPT": self._deals.drawn_game,
-            "JOND": lobbies.player_joins,
-            "LEFT": lobbies.player_leaves,
-            "NAMS": lobbies.places,
-            "CATS": self._chat.received,
-        }
+        super().__init__(OkeyContext(info, ids, findings))
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        connection = self._context.connections.of(message.stream)
-        self._context.note_dialect(message, row)
+        connection = self.context.connections.of(message.stream)
+        self.context.note_dialect(message, row)
         if message.direction == "s2c" and b'%"' in frame:
-            self._context.note_once(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
+            self.context.note_once(message, _PADDING, _CLAUSE, (frame.index(b'%"'), 1))
         if message.direction == "c2s":
             self._from_client(message, row, valid, connection, frame)
         elif not valid:
@@ -142,9 +113,9 @@ class OkeyTable(GameTable):
         else:
             connection.pushed[message.name] += 1
             if message.name == "STRT":
-                self._deals.dealt(message, row, connection, frame)
-            elif message.name in self._pushes:
-                self._pushes[message.name](message, connection)
+                deals.dealt(self.context, message, row, connection, frame)
+            elif message.name in _HANDLERS:
+                _HANDLERS[message.name](self.context, message, connection)
 
     def _from_client(
         self, message: Message, row: MessageType, valid: bool, connection: ClientConnection, frame: bytes
@@ -152,7 +123,7 @@ class OkeyTable(GameTable):
         if message.name.startswith("+"):
             self._acknowledged(message, row, connection)
             return
-        doubtful = valid and not self._moves.check_request(message, row, connection, frame)
+        doubtful = valid and not moves.check_request(self.context, message, row, connection, frame)
         if valid or message.name in _REFUSED:
             fields = message.fields if message.name in _NEEDED else {}
             connection.requests.add(Request(message.name, fields, valid, doubtful))
@@ -161,49 +132,50 @@ class OkeyTable(GameTable):
         name = message.name[1:]
         if connection.pushed[name]:
             connection.pushed[name] -= 1
-        elif connection.certain and not self._context.is_unfinished(message.stream, "s2c"):
-            self._context.report_violation(
+        elif connection.certain and not self.context.is_unfinished(message.stream, "s2c"):
+            self.context.report_violation(
                 message, "unasked/acknowledged", clause=row.clause, name=message.name, request=name
             )
 
     def _response(self, message: Message, row: MessageType, connection: ClientConnection) -> None:
         name = message.name[1:]
-        request = connection.requests.answered(name, _is_refusal(message))
-        if request is None:
+        connection.answered = connection.requests.answered(name, _is_refusal(message))
+        if connection.answered is None:
             # The request was not seen; the client may have rejoined a game dealt before.
             connection.certain_since_deal = False
-            is_unread = self._context.is_unfinished(message.stream, "c2s")
+            is_unread = self.context.is_unfinished(message.stream, "c2s")
             if is_unread or connection.requests.unread.explains(name):
                 if name in _NEEDED:
-                    self._context.doubt(connection)
+                    self.context.doubt(connection)
             elif connection.certain:
-                self._context.report_violation(
+                self.context.report_violation(
                     message, "unasked", clause=row.clause, name=message.name, request=name
                 )
-        if message.name in self._responses:
-            self._responses[message.name](message, connection, request)
+        if message.name in _HANDLERS:
+            _HANDLERS[message.name](self.context, message, connection)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        connection = self._context.connections.of(stream)
+        connection = self.context.connections.of(stream)
         if direction == "s2c":
-            self._context.doubt(connection)
+            self.context.doubt(connection)
         if direction == "c2s" or is_gap:
             # A capture that begins with a response lacks the request.
             connection.requests.doubt()
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
-        connection = self._context.connections.get(stream.id)
+        connection = self.context.connections.get(stream.id)
         if connection is not None:
             assert stream.ending is not None
             # While the connection is registered, its name is known to be in use.
-            self._lobbies.leave_server(None, connection, stream.ending, ts_ns)
-            del self._context.connections[stream.id]
+            lobby.leave_server(self.context, None, connection, stream.ending, ts_ns)
+            del self.context.connections[stream.id]
         # The leave was logged as received on this stream.
-        self._context.log.forget(stream.id)
-        self._chat.forget(stream.id)
-        if not self._context.connections:
-            self._context.log.clear()
-            self._chat.clear()
+        self.context.log.forget(stream.id)
+        self.context.chats.forget(stream.id)
+        self.context.chats.forget(-stream.id)
+        if not self.context.connections:
+            self.context.log.clear()
+            self.context.chats.clear()
 
 
 def _is_refusal(message: Message) -> bool:

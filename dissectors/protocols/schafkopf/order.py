@@ -48,70 +48,66 @@ _STEPS = {
 """The order of the server's messages in a round. DRAN may be sent at any time."""
 
 
-class Order:
-    """Checks the order of a table's messages."""
+def asked(context: SchafkopfContext, message: Message, connection: ClientConnection) -> None:
+    """Check the order of a server's message, and note its question."""
+    name = _step_name(message)
+    step = _STEPS.get(name)
+    if step is not None and name != "ID":
+        if step < connection.step and not connection.certain_round:
+            # The end of one round and the beginning of the next are missing.
+            context.enter(connection, None, message.ts_ns)
+        elif step < connection.step:
+            context.report_violation(message, "out-of-order", name=name, step=_name_of(connection.step))
+            if connection.round is not None and connection.round.ended:
+                # Nevertheless it belongs to the next round.
+                context.enter(connection, None, message.ts_ns)
+        # The order continues from here: one misplaced message is one violation.
+        connection.step = step
+    question = _ASKS.get(name)
+    if question is not None:
+        connection.asked = question
+        connection.answered = None
+        connection.certain_question = True
 
-    def __init__(self, context: SchafkopfContext) -> None:
-        self._context = context
 
-    def asked(self, message: Message, connection: ClientConnection) -> None:
-        """Check the order of a server's message, and note its question."""
-        name = _step_name(message)
-        step = _STEPS.get(name)
-        if step is not None and name != "ID":
-            if step < connection.step and not connection.certain_round:
-                # The end of one round and the beginning of the next are missing.
-                self._context.enter(connection, None, message.ts_ns)
-            elif step < connection.step:
-                self._context.report_violation(
-                    message, "out-of-order", name=name, step=_name_of(connection.step)
-                )
-                if connection.round is not None and connection.round.ended:
-                    # Nevertheless it belongs to the next round.
-                    self._context.enter(connection, None, message.ts_ns)
-            # The order continues from here: one misplaced message is one violation.
-            connection.step = step
-        question = _ASKS.get(name)
-        if question is not None:
-            connection.asked = question
-            connection.answered = None
-            connection.certain_question = True
-
-    def answered(self, message: Message, row: MessageType, connection: ClientConnection) -> bool:
-        """Return False, and report a violation, if a client's message is not the answer to its question."""
-        name = message.name
-        if name in _ANYTIME:
-            if name == connection.asked:
-                connection.asked = None
-            return True
-        wanted = connection.asked
-        if name != wanted:
-            if self._context.is_unfinished(message.stream, "s2c"):
-                # A question without its end is not a message yet when it is answered.
-                connection.certain_question = connection.certain_cards = False
-            if connection.certain_question:
-                self._unasked(message, row, connection)
-                return False
-            # The missing message may have been the question.
-            return True
-        connection.answered = wanted
-        connection.asked = _what_follows(message)
+def answered(
+    context: SchafkopfContext, message: Message, row: MessageType, connection: ClientConnection
+) -> bool:
+    """Return False, and report a violation, if a client's message is not the answer to its question."""
+    name = message.name
+    if name in _ANYTIME:
+        if name == connection.asked:
+            connection.asked = None
         return True
+    wanted = connection.asked
+    if name != wanted:
+        if context.is_unfinished(message.stream, "s2c"):
+            # A question without its end is not a message yet when it is answered.
+            connection.certain_question = connection.certain_cards = False
+        if connection.certain_question:
+            _unasked(context, message, row, connection)
+            return False
+        # The missing message may have been the question.
+        return True
+    connection.answered = wanted
+    connection.asked = _what_follows(message)
+    return True
 
-    def _unasked(self, message: Message, row: MessageType, connection: ClientConnection) -> None:
-        wanted = connection.asked
-        name = message.name
-        if wanted is not None:
-            answer = notation(GRAMMAR.rows_named("c2s", wanted)[0])
-            self._context.report_violation(
-                message, "wrong-answer", clause=row.clause, name=name, wanted=answer
-            )
-        elif name == "MODEL" and connection.dran not in (None, connection.seat):
-            whose = _who(connection.round, connection.dran)
-            self._context.report_violation(message, "out-of-turn", clause=row.clause, whose=whose)
-        else:
-            key = "answered-twice" if connection.answered == name else "unasked"
-            self._context.report_violation(message, key, clause=row.clause, name=name)
+
+def _unasked(
+    context: SchafkopfContext, message: Message, row: MessageType, connection: ClientConnection
+) -> None:
+    wanted = connection.asked
+    name = message.name
+    if wanted is not None:
+        answer = notation(GRAMMAR.rows_named("c2s", wanted)[0])
+        context.report_violation(message, "wrong-answer", clause=row.clause, name=name, wanted=answer)
+    elif name == "MODEL" and connection.dran not in (None, connection.seat):
+        whose = _who(connection.round, connection.dran)
+        context.report_violation(message, "out-of-turn", clause=row.clause, whose=whose)
+    else:
+        key = "answered-twice" if connection.answered == name else "unasked"
+        context.report_violation(message, key, clause=row.clause, name=name)
 
 
 def _what_follows(message: Message) -> Question | None:

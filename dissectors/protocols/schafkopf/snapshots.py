@@ -10,247 +10,261 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.model import Blame, Message
+from kiebitz.dissectors.protocols.schafkopf import hands
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK
 from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext, cards_of
-from kiebitz.dissectors.protocols.schafkopf.hands import Hands
 from kiebitz.dissectors.protocols.schafkopf.play import Contradiction, Trick
 from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
 
 
-class Snapshots:
-    """Handlers of the MODELs of a table's connections."""
-
-    def __init__(self, context: SchafkopfContext, hands: Hands) -> None:
-        self._context = context
-        self._hands = hands
-
-    def shown(self, message: Message, connection: ClientConnection, played: Round) -> None:
-        """Handle a snapshot from the server."""
-        self._context.advance(played, "playing")
-        if message.fields["flag"] == "SPIEL":
-            self._context.seat_by_turn(connection)
-        if self._context.is_impossible(message, played):
+def shown(context: SchafkopfContext, message: Message, connection: ClientConnection, played: Round) -> None:
+    """Handle a snapshot from the server."""
+    context.advance(played, "playing")
+    if message.fields["flag"] == "SPIEL":
+        context.seat_by_turn(connection)
+    if context.is_impossible(message, played):
+        return
+    try:
+        news = _news(context, message, played)
+    except Contradiction as error:
+        if connection.certain_cards and not connection.doubted:
+            connection.doubted = True
+            place = error.field, error.place
+            context.report_card_violation(message, played, "contradiction", *place, problem=str(error))
             return
+        # The server repeats it, or something was missed.
+        played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
+        context.mark_unknown(played, "tricks")
+        played.contested = True
         try:
-            news = self._news(message, played)
-        except Contradiction as error:
-            if connection.certain_cards and not connection.doubted:
-                connection.doubted = True
-                place = error.field, error.place
-                self._context.report_card_violation(
-                    message, played, "contradiction", *place, problem=str(error)
-                )
-                return
-            # The server repeats it, or something was missed.
-            played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
-            self._context.mark_unknown(played, "tricks")
-            played.contested = True
-            try:
-                news = self._news(message, played)
-            except Contradiction:
-                news = []
-        self._hands.compare(message, connection, played, news)
-        connection.doubted = not self._take(message, connection, played, news)
-        self._note_position(message, connection, played)
-        connection.certain_cards = True
+            news = _news(context, message, played)
+        except Contradiction:
+            news = []
+    hands.compare(context, message, connection, played, news)
+    connection.doubted = not _take(context, message, connection, played, news)
+    _note_position(message, connection, played)
+    connection.certain_cards = True
 
-    def move(self, message: Message, connection: ClientConnection, played: Round) -> None:
-        """Handle a client's MODEL, which plays a card."""
-        seat = connection.seat
-        table: list[str | None] = message.fields["tisch"]
-        if self._context.is_impossible(message, played) or seat is None:
-            return
-        if not connection.certain_cards:
-            # The client's previous snapshot is missing, so this one is new.
-            self.shown(message, connection, played)
-            return
-        card = table[seat]
-        hand = played.hand(seat)
-        now = cards_of(message, "spielerhand")
-        before = played.play.current.by_seat[seat]
-        if card is None or card == before:
-            self._context.report_card_violation(message, played, "no-card", "tisch", seat, seat=seat)
-            return
-        if hand is not None and card not in hand:
-            self._context.report_card_violation(
-                message, played, "not-in-hand", "tisch", seat, card=card, hand=", ".join(hand)
-            )
-            return
-        if hand is not None and sorted(now) != sorted(other for other in hand if other != card):
-            wrong = next((other for other in now if other not in hand or other == card), None)
-            place = message.fields["spielerhand"].index(wrong) if wrong is not None else len(now)
-            left = ", ".join(other for other in hand if other != card) or "no card"
-            place = min(place, HAND - 1)
-            self._context.report_card_violation(
-                message, played, "hand-changed", "spielerhand", place, card=card, left=left
-            )
-            return
-        try:
-            news = self._news(message, played)
-        except Contradiction as error:
-            where = error.field, error.place
-            self._context.report_card_violation(message, played, "table-changed", *where, problem=str(error))
-            return
-        others = [step for step in news if step[0] != seat]
-        if others:
-            other, laid = others[0]
-            self._context.report_card_violation(
-                message, played, "table-changed/seat", "tisch", other, card=laid, seat=other
-            )
-            return
-        if news and self._breaks_suit(message, played, seat, card, played.play.current):
-            played.refused.add((seat, card))
-            return
-        self._take(message, connection, played, news)
-        self._note_position(message, connection, played)
 
-    def infer_last(self, message: Message, connection: ClientConnection, played: Round) -> None:
-        """Infer the last card of a round, when all others are known."""
-        play = played.play
-        left = PACK - {known.card for known in play.cards()}
-        seat = play.current.next_seat()
-        if play.certain and len(left) == 1 and seat is not None:
-            self._take(message, connection, played, [(seat, min(left))], inferred=True)
+def move(context: SchafkopfContext, message: Message, connection: ClientConnection, played: Round) -> None:
+    """Handle a client's MODEL, which plays a card."""
+    seat = connection.seat
+    table: list[str | None] = message.fields["tisch"]
+    if context.is_impossible(message, played) or seat is None:
+        return
+    if not connection.certain_cards:
+        # The client's previous snapshot is missing, so this one is new.
+        shown(context, message, connection, played)
+        return
+    card = table[seat]
+    hand = played.hand(seat)
+    now = cards_of(message, "spielerhand")
+    before = played.play.current.by_seat[seat]
+    if card is None or card == before:
+        context.report_card_violation(message, played, "no-card", "tisch", seat, seat=seat)
+        return
+    if hand is not None and card not in hand:
+        context.report_card_violation(
+            message, played, "not-in-hand", "tisch", seat, card=card, hand=", ".join(hand)
+        )
+        return
+    if hand is not None and sorted(now) != sorted(other for other in hand if other != card):
+        wrong = next((other for other in now if other not in hand or other == card), None)
+        place = message.fields["spielerhand"].index(wrong) if wrong is not None else len(now)
+        left = ", ".join(other for other in hand if other != card) or "no card"
+        place = min(place, HAND - 1)
+        context.report_card_violation(
+            message, played, "hand-changed", "spielerhand", place, card=card, left=left
+        )
+        return
+    try:
+        news = _news(context, message, played)
+    except Contradiction as error:
+        where = error.field, error.place
+        context.report_card_violation(message, played, "table-changed", *where, problem=str(error))
+        return
+    others = [step for step in news if step[0] != seat]
+    if others:
+        other, laid = others[0]
+        context.report_card_violation(
+            message, played, "table-changed/seat", "tisch", other, card=laid, seat=other
+        )
+        return
+    if news and _breaks_suit(context, message, played, seat, card, played.play.current):
+        played.refused.add((seat, card))
+        return
+    _take(context, message, connection, played, news)
+    _note_position(message, connection, played)
 
-    def _news(self, message: Message, played: Round) -> list[tuple[int, str]]:
-        """Return the cards played since. Raises Contradiction."""
-        table, last = message.fields["tisch"], message.fields["letzter_stich"]
-        try:
-            return played.play.news(table, last)
-        except Contradiction as error:
-            trick = played.play.current
-            if error.leader is None or trick.cards or not played.play.tricks:
-                raise
-            self.leads(message, played, error.leader)
-            return played.play.news(table, last)
 
-    def leads(self, message: Message, played: Round, seat: int) -> None:
-        """Handle a server that lets another player lead than the winner of the last trick."""
-        trick = played.play.tricks[-1]
-        played.play.current.leader = seat
-        if trick.winner is None:
-            trick.winner = seat
-            self._context.put_tricks(played)
-        elif trick.winner != seat and not trick.disputed:
-            trick.disputed = True
-            self._context.report_violation(
-                message,
-                "trick-winner",
-                player=played.who(seat),
-                trick=trick.number,
-                winner=played.who(trick.winner),
-                seat=trick.winner,
-            )
+def infer_last(
+    context: SchafkopfContext, message: Message, connection: ClientConnection, played: Round
+) -> None:
+    """Infer the last card of a round, when all others are known."""
+    play = played.play
+    left = PACK - {known.card for known in play.cards()}
+    seat = play.current.next_seat()
+    if play.certain and len(left) == 1 and seat is not None:
+        _take(context, message, connection, played, [(seat, min(left))], inferred=True)
 
-    def _take(
-        self,
-        message: Message,
-        connection: ClientConnection,
-        played: Round,
-        news: list[tuple[int, str]],
-        inferred: bool = False,
-    ) -> bool:
-        """Emit events of the cards played, up to an impossible one; return False if there was one."""
-        context = self._context
-        for seat, card in news:
-            if not inferred and self._is_impossible_card(message, connection, played, seat, card):
-                return False
-            trick = played.play.current
-            if not inferred and (seat, card) not in played.refused:
-                self._breaks_suit(message, played, seat, card, trick)
-            done = played.play.add(seat, card)
-            who = played.who(seat)
-            context.put_hand(played, seat)
-            context.put_table(played)
-            if played.play.mode is not None and card == played.play.mode.called:
-                self._hands.partner(played, seat)
-            data: dict[str, Any] = {"seat": seat, "name": who, "card": card}
-            if inferred:
-                data["inferred"] = True
-            event = context.emit_of(message, "played", who, data, played.game)
-            (done or played.play.current).cards[-1].event_id = event.id
-            if done is not None:
-                self._emit_trick(message, played, done)
-        return True
 
-    def _emit_trick(self, message: Message, played: Round, trick: Trick) -> None:
-        context = self._context
+def _news(context: SchafkopfContext, message: Message, played: Round) -> list[tuple[int, str]]:
+    """Return the cards played since. Raises Contradiction."""
+    table, last = message.fields["tisch"], message.fields["letzter_stich"]
+    try:
+        return played.play.news(table, last)
+    except Contradiction as error:
+        trick = played.play.current
+        if error.leader is None or trick.cards or not played.play.tricks:
+            raise
+        leads(context, message, played, error.leader)
+        return played.play.news(table, last)
+
+
+def leads(context: SchafkopfContext, message: Message, played: Round, seat: int) -> None:
+    """Handle a server that lets another player lead than the winner of the last trick."""
+    trick = played.play.tricks[-1]
+    played.play.current.leader = seat
+    if trick.winner is None:
+        trick.winner = seat
         context.put_tricks(played)
-        data = context.trick(played, trick)
-        trick.event_id = context.emit_of(message, "trick", data["winner"], data, played.game).id
-
-    def _is_impossible_card(
-        self, message: Message, connection: ClientConnection, played: Round, seat: int, card: str
-    ) -> bool:
-        """Report a card that cannot be played now; if the server repeats it, drop contradicting knowledge."""
-        insists = connection.doubted
-        played.contested = played.contested or insists
-        earlier = next((other for other in played.play.cards() if other.card == card), None)
-        if earlier is not None:
-            if insists:
-                played.play.certain = False
-                return False
-            key, who = "card-twice/played", played.who(earlier.seat)
-            self._context.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
-            return True
-        holder = next((other for other in played.dealt if card in (played.hand(other) or ())), None)
-        if holder is not None and holder != seat:
-            if insists:
-                del played.dealt[holder]
-                return False
-            key, who = "card-twice/held", played.who(holder)
-            self._context.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
-            return True
-        if holder is None and seat in played.dealt:
-            if insists:
-                del played.dealt[seat]
-                return False
-            key = "not-in-hand/laid" if message.direction == "c2s" else "not-in-hand/shown"
-            self._context.report_card_violation(
-                message, played, key, "tisch", seat, card=card, player=played.who(seat)
-            )
-            return True
-        return False
-
-    def _breaks_suit(self, message: Message, played: Round, seat: int, card: str, trick: Trick) -> bool:
-        """Report a player who does not follow suit; for an unknown hand this shows only later."""
-        mode = played.play.mode
-        if mode is None or not played.play.certain:
-            return False
-        suit = mode.suit(card)
-        earlier = played.renounced.pop((seat, suit), None)
-        if earlier is not None:
-            self._revoke(
-                message, played, seat, "suit-not-followed/earlier", card=card, suit=suit, trick=earlier
-            )
-        led = mode.suit(trick.cards[0].card) if trick.cards else suit
-        if led == suit:
-            return False
-        hand = played.hand(seat)
-        if hand is None:
-            played.renounced.setdefault((seat, led), trick.number)
-            return False
-        right = mode.must_follow(trick.cards[0].card, hand)
-        if right:
-            first, allowed = trick.cards[0].card, ", ".join(right)
-            self._revoke(
-                message, played, seat, "suit-not-followed", card=card, led=first, suit=led, allowed=allowed
-            )
-        return bool(right)
-
-    def _revoke(self, message: Message, played: Round, seat: int, key: str, **values: Any) -> None:
-        # A card shown to another client may be a client's or that of a bot of the server.
-        blame: Blame = "client" if message.direction == "c2s" else "unknown"
-        who = played.who(seat)
-        self._context.report_card_violation(
-            message, played, key, "tisch", seat, blame=blame, player=who, **values
+    elif trick.winner != seat and not trick.disputed:
+        trick.disputed = True
+        context.report_violation(
+            message,
+            "trick-winner",
+            player=played.who(seat),
+            trick=trick.number,
+            winner=played.who(trick.winner),
+            seat=trick.winner,
         )
 
-    def _note_position(self, message: Message, connection: ClientConnection, played: Round) -> None:
-        table, last = message.fields["tisch"], message.fields["letzter_stich"]
-        event_id, tricks = played.play.showing(table, last)
-        if message.event_id is None:
-            message.event_id = event_id
-        # Once the table is cleared, the winner's turn was already announced.
-        connection.lead_due = connection.lead_due or (tricks > connection.tricks and all(table))
-        connection.tricks = tricks
+
+def _take(
+    context: SchafkopfContext,
+    message: Message,
+    connection: ClientConnection,
+    played: Round,
+    news: list[tuple[int, str]],
+    inferred: bool = False,
+) -> bool:
+    """Emit events of the cards played, up to an impossible one; return False if there was one."""
+    for seat, card in news:
+        if not inferred and _is_impossible_card(context, message, connection, played, seat, card):
+            return False
+        trick = played.play.current
+        if not inferred and (seat, card) not in played.refused:
+            _breaks_suit(context, message, played, seat, card, trick)
+        done = played.play.add(seat, card)
+        who = played.who(seat)
+        context.put_hand(played, seat)
+        context.put_table(played)
+        if played.play.mode is not None and card == played.play.mode.called:
+            hands.partner(context, played, seat)
+        data: dict[str, Any] = {"seat": seat, "name": who, "card": card}
+        if inferred:
+            data["inferred"] = True
+        event = context.emit_of(message, "played", who, data, played.game)
+        (done or played.play.current).cards[-1].event_id = event.id
+        if done is not None:
+            _emit_trick(context, message, played, done)
+    return True
+
+
+def _emit_trick(context: SchafkopfContext, message: Message, played: Round, trick: Trick) -> None:
+    context.put_tricks(played)
+    data = context.trick(played, trick)
+    trick.event_id = context.emit_of(message, "trick", data["winner"], data, played.game).id
+
+
+def _is_impossible_card(
+    context: SchafkopfContext,
+    message: Message,
+    connection: ClientConnection,
+    played: Round,
+    seat: int,
+    card: str,
+) -> bool:
+    """Report a card that cannot be played now; if the server repeats it, drop contradicting knowledge."""
+    insists = connection.doubted
+    played.contested = played.contested or insists
+    earlier = next((other for other in played.play.cards() if other.card == card), None)
+    if earlier is not None:
+        if insists:
+            played.play.certain = False
+            return False
+        key, who = "card-twice/played", played.who(earlier.seat)
+        context.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
+        return True
+    holder = next((other for other in played.dealt if card in (played.hand(other) or ())), None)
+    if holder is not None and holder != seat:
+        if insists:
+            del played.dealt[holder]
+            return False
+        key, who = "card-twice/held", played.who(holder)
+        context.report_card_violation(message, played, key, "tisch", seat, card=card, player=who)
+        return True
+    if holder is None and seat in played.dealt:
+        if insists:
+            del played.dealt[seat]
+            return False
+        key = "not-in-hand/laid" if message.direction == "c2s" else "not-in-hand/shown"
+        context.report_card_violation(message, played, key, "tisch", seat, card=card, player=played.who(seat))
+        return True
+    return False
+
+
+def _breaks_suit(
+    context: SchafkopfContext, message: Message, played: Round, seat: int, card: str, trick: Trick
+) -> bool:
+    """Report a player who does not follow suit; for an unknown hand this shows only later."""
+    mode = played.play.mode
+    if mode is None or not played.play.certain:
+        return False
+    suit = mode.suit(card)
+    earlier = played.renounced.pop((seat, suit), None)
+    if earlier is not None:
+        _revoke(
+            context, message, played, seat, "suit-not-followed/earlier", card=card, suit=suit, trick=earlier
+        )
+    led = mode.suit(trick.cards[0].card) if trick.cards else suit
+    if led == suit:
+        return False
+    hand = played.hand(seat)
+    if hand is None:
+        played.renounced.setdefault((seat, led), trick.number)
+        return False
+    right = mode.must_follow(trick.cards[0].card, hand)
+    if right:
+        first, allowed = trick.cards[0].card, ", ".join(right)
+        _revoke(
+            context,
+            message,
+            played,
+            seat,
+            "suit-not-followed",
+            card=card,
+            led=first,
+            suit=led,
+            allowed=allowed,
+        )
+    return bool(right)
+
+
+def _revoke(
+    context: SchafkopfContext, message: Message, played: Round, seat: int, key: str, **values: Any
+) -> None:
+    # A card shown to another client may be a client's or that of a bot of the server.
+    blame: Blame = "client" if message.direction == "c2s" else "unknown"
+    who = played.who(seat)
+    context.report_card_violation(message, played, key, "tisch", seat, blame=blame, player=who, **values)
+
+
+def _note_position(message: Message, connection: ClientConnection, played: Round) -> None:
+    table, last = message.fields["tisch"], message.fields["letzter_stich"]
+    event_id, tricks = played.play.showing(table, last)
+    if message.event_id is None:
+        message.event_id = event_id
+    # Once the table is cleared, the winner's turn was already announced.
+    connection.lead_due = connection.lead_due or (tricks > connection.tricks and all(table))
+    connection.tricks = tricks
