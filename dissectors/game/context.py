@@ -89,12 +89,11 @@ class GameContext:
         """Set the value at `path` of the state, or remove it if None; the next event contains the change."""
         # The state gets a copy, so that later modifications do not alter this change.
         if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
-            self._changes.append((list(path), value))
+            self.record_change([*path], value)
 
-    def part_of(self, game: Game) -> tuple[tuple[str, str], State]:
-        """Return the path of a game's part of the state, and the part, for a `RunningGame`."""
-        place = "games", str(game.id)
-        return place, self.state.setdefault(place[0], {}).setdefault(place[1], {})
+    def record_change(self, path: list[str], value: Any) -> None:
+        """Add a change of the state to the next event."""
+        self._changes.append((path, value))
 
     @property
     def pending_changes(self) -> Sequence[Change]:
@@ -169,48 +168,17 @@ class GameContext:
             del self.games_on[next(iter(self.games_on))]
         return game
 
+    def open_part(self, label: str, ts_ns: int) -> tuple[GameContext, Game, tuple[str, str], State]:
+        """Report a new game, and return the first values of its `RunningGame`."""
+        game = self.open_game(label, ts_ns)
+        place = "games", str(game.id)
+        return self, game, place, self.state.setdefault(place[0], {}).setdefault(place[1], {})
+
     def changed_game(self, game: Game) -> None:
         """Report a new label, end or result of a game."""
         self._findings.games.append(game)
         if game.ended_ns is not None:
             self.games_on.pop(game.id, None)
-
-    # The parts of running games.
-
-    def set_in_game(self, running: RunningGame, value: Any, *path: str) -> None:
-        """Set a value in a game's part of the state, or remove it if None; a game that has left has none."""
-        if not running.has_left and set_at(
-            running.state, path, dict(value) if isinstance(value, dict) else value
-        ):
-            self._changes.append(([*running.place, *path], value))
-
-    def mark_known(self, running: RunningGame, *parts: str) -> None:
-        """Remove names from the list of what is unknown of a game."""
-        unknown = running.state.get("unknown", ())
-        if any(part in unknown for part in parts):
-            rest = [other for other in unknown if other not in parts]
-            self.set_in_game(running, rest or None, "unknown")
-
-    def mark_unknown(self, running: RunningGame, *parts: str) -> None:
-        """Add names to the list of what is unknown of a game."""
-        unknown = running.state.get("unknown", ())
-        more = [part for part in parts if part not in unknown]
-        if more:
-            self.set_in_game(running, [*unknown, *more], "unknown")
-
-    def end_game(self, running: RunningGame, ts_ns: int, result: dict[str, Any] | None = None) -> None:
-        """Report the end of a game, with the result if it is new; only the first end counts."""
-        if not running.ended:
-            running.ended = True
-            running.game.ended_ns = ts_ns
-            running.game.result = result or running.game.result
-            self.changed_game(running.game)
-
-    def remove_game(self, running: RunningGame) -> None:
-        """Remove a game's part from the state."""
-        if not running.has_left:
-            running.has_left = True
-            self.set_state(None, *running.place)
 
     def report_violation(
         self,

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kiebitz.dissectors.model import Game
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.game.context import GameContext
 
 State = dict[str, Any]
 
@@ -74,10 +77,10 @@ def seen_change(path: Sequence[str], value: Any, *names: str) -> tuple[list[str]
 class RunningGame(msgspec.Struct, eq=False):
     """A game and its part of the state; a protocol's games derive from it.
 
-    `GameContext.set_in_game` and its other methods change the part. The list `unknown` in it names what is
-    not known of the game.
+    The list `unknown` in the part names what is not known of the game.
     """
 
+    context: GameContext
     game: Game
     place: tuple[str, str]
     """Path of its part in the state."""
@@ -86,3 +89,35 @@ class RunningGame(msgspec.Struct, eq=False):
     ended: bool = False
     has_left: bool = False
     """True if its part was removed from the state."""
+
+    def set_state(self, value: Any, *path: str) -> None:
+        """Set a value in its part of the state, or remove it if None; a game that has left has none."""
+        if not self.has_left and set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
+            self.context.record_change([*self.place, *path], value)
+
+    def mark_known(self, *parts: str) -> None:
+        """Remove names from the list of what is unknown."""
+        unknown = self.state.get("unknown", ())
+        if any(part in unknown for part in parts):
+            self.set_state([other for other in unknown if other not in parts] or None, "unknown")
+
+    def mark_unknown(self, *parts: str) -> None:
+        """Add names to the list of what is unknown."""
+        unknown = self.state.get("unknown", ())
+        more = [part for part in parts if part not in unknown]
+        if more:
+            self.set_state([*unknown, *more], "unknown")
+
+    def end(self, ts_ns: int, result: dict[str, Any] | None = None) -> None:
+        """Report its end, with the result if it is new; only the first end counts."""
+        if not self.ended:
+            self.ended = True
+            self.game.ended_ns = ts_ns
+            self.game.result = result or self.game.result
+            self.context.changed_game(self.game)
+
+    def remove(self) -> None:
+        """Remove its part from the state."""
+        if not self.has_left:
+            self.has_left = True
+            self.context.set_state(None, *self.place)

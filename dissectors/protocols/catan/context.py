@@ -101,9 +101,8 @@ class CatanContext(GameContext):
     def begin(self, ts_ns: int, certain: bool) -> CatanGame:
         """Begin a game; `certain` is False if its beginning was not recorded."""
         self._games += 1
-        opened = self.open_game(f"game {self._games}", ts_ns)
-        game = CatanGame(opened, *self.part_of(opened), players={}, certain=certain, in_setup=certain)
-        self.game = game
+        opened = self.open_part(f"game {self._games}", ts_ns)
+        game = self.game = CatanGame(*opened, players={}, certain=certain, in_setup=certain)
         self.players = {number: known for number, known in self.players.items() if not known.gone}
         for known in self.players.values():
             fresh = Player(known.id, known.name, known.colour, known.status)
@@ -149,23 +148,19 @@ class CatanContext(GameContext):
         winner = game.players.get(game.winner)
         if winner is not None and winner.points is not None and winner.points < POINTS_TO_WIN:
             self.report_violation_of(
-                observation,
-                "points-missing",
-                player=winner.name,
-                points=winner.points,
-                needed=POINTS_TO_WIN,
+                observation, "points-missing", player=winner.name, points=winner.points, needed=POINTS_TO_WIN
             )
 
     def abort(self, ts_ns: int, why: str) -> None:
         """End the current game without a winner, unless it has ended."""
         if self.game is not None:
-            self.end_game(self.game, ts_ns, {"aborted": why})
+            self.game.end(ts_ns, {"aborted": why})
 
     def leave_state(self) -> None:
         """Remove the current game from the state."""
         if self.game is not None:
             self.explain_result()
-            self.remove_game(self.game)
+            self.game.remove()
             self.game = None
 
     def is_certain(self) -> bool:
@@ -183,7 +178,7 @@ class CatanContext(GameContext):
     def put_in(self, value: Any, *path: str) -> None:
         """Change the game's part of the state."""
         if self.game is not None:
-            self.set_in_game(self.game, value, *path)
+            self.game.set_state(value, *path)
 
     def put_player(self, player: Player, what: str, value: Any) -> None:
         """Change a player's part of the state, if the player is in the game."""

@@ -23,7 +23,7 @@ def dealt(context: CgmlContext, observation: Observation, hand: Hand, player: in
     """Process cards dealt from the desk, in one packet or in several."""
     cards: list[str | None] = observation.fields["card"]
     if observation.fields["to"] == "talon":
-        context.set_in_game(hand, len(cards), "talon")
+        hand.set_state(len(cards), "talon")
         return
     if player is None or observation.fields["to"] != "hand" or len(hand.dealt) > len(hand.seats):
         return
@@ -47,9 +47,9 @@ def _all_dealt(context: CgmlContext, observation: Observation, hand: Hand, playe
     cards = hand.dealt[player]
     if len(cards) > HAND and hand.certain:
         context.report_violation_of(observation, "wrong-count/more", player=player, count=len(cards))
-    context.set_in_game(hand, len(cards), "hands", str(player))
+    hand.set_state(len(cards), "hands", str(player))
     if None not in cards:
-        context.set_in_game(hand, cards.copy(), "private", str(player), "hand")
+        hand.set_state(cards.copy(), "private", str(player), "hand")
     data = cards_of(player, cards)
     hand.events[key] = context.emit_observed(observation, "dealt", player, data, hand)
 
@@ -123,8 +123,8 @@ def _bid(
         return
     hand.bids.append((player, call))
     bids = hand.state.get("bidding", ())
-    context.set_in_game(hand, [*bids, {"player": player, "call": call}], "bidding")
-    context.set_in_game(hand, None, "turn")
+    hand.set_state([*bids, {"player": player, "call": call}], "bidding")
+    hand.set_state(None, "turn")
     hand.events[key] = context.emit_observed(
         observation, "bid", player, {"player": player, "call": call}, hand
     )
@@ -149,16 +149,16 @@ def result(context: CgmlContext, observation: Observation, hand: Hand) -> None:
         # Other clients may know the real declarer.
         hand.certain = False
     hand.declarer = player
-    _contract(context, hand, player, game)
+    _contract(hand, player, game)
     data = {"player": player, "game": game}
     hand.events["contract"] = context.emit_observed(observation, "contract", player, data, hand)
 
 
-def _contract(context: CgmlContext, hand: Hand, player: int, game: str) -> None:
+def _contract(hand: Hand, player: int, game: str) -> None:
     hand.contract = game
-    context.set_in_game(hand, player, "declarer")
-    context.set_in_game(hand, game, "contract")
-    context.mark_known(hand, "contract")
+    hand.set_state(player, "declarer")
+    hand.set_state(game, "contract")
+    hand.mark_known("contract")
 
 
 def takes_talon(context: CgmlContext, observation: Observation, hand: Hand, player: int | None) -> None:
@@ -171,8 +171,8 @@ def takes_talon(context: CgmlContext, observation: Observation, hand: Hand, play
     if hand.certain and hand.declarer not in (None, player):
         context.report_violation_of(observation, "wrong-player", player=player, declarer=hand.declarer)
     hand.talon = cards.copy()
-    context.set_in_game(hand, None, "talon")
-    context.put_hands(hand, player)
+    hand.set_state(None, "talon")
+    hand.put_hands(player)
     hand.events["talon"] = context.emit_observed(
         observation, "talon_taken", player, cards_of(player, cards), hand
     )
@@ -184,8 +184,8 @@ def discards(context: CgmlContext, observation: Observation, hand: Hand, player:
     if context.known_before(hand, "discards", observation):
         if hand.discards is not None and None in hand.discards and None not in cards:
             # The announcement to the others was recorded before the player's own message.
-            _put_discards(context, hand, player, cards)
-            context.put_hands(hand, player)
+            _put_discards(hand, player, cards)
+            hand.put_hands(player)
         return
     held = hand.cards_of(player)
     if len(cards) != TALON:
@@ -204,18 +204,18 @@ def discards(context: CgmlContext, observation: Observation, hand: Hand, player:
                 held=cards_words(held),
             )
             return
-    context.set_in_game(hand, len(cards), "talon")
-    _put_discards(context, hand, player, cards)
-    context.put_hands(hand, player)
+    hand.set_state(len(cards), "talon")
+    _put_discards(hand, player, cards)
+    hand.put_hands(player)
     hand.events["discards"] = context.emit_observed(
         observation, "discarded", player, cards_of(player, cards), hand
     )
 
 
-def _put_discards(context: CgmlContext, hand: Hand, player: int, cards: list[str | None]) -> None:
+def _put_discards(hand: Hand, player: int, cards: list[str | None]) -> None:
     hand.discards = cards.copy()
     if None not in cards:
-        context.set_in_game(hand, cards.copy(), "private", str(player), "talon")
+        hand.set_state(cards.copy(), "private", str(player), "talon")
 
 
 def names(context: CgmlContext, observation: Observation, hand: Hand) -> None:
@@ -261,11 +261,11 @@ def game(context: CgmlContext, observation: Observation, hand: Hand) -> None:
         _fits_the_game(context, observation, hand)
     hand.declarer = player
     hand.trump, hand.second = trump or None, second or None
-    _contract(context, hand, player, game)
-    context.set_in_game(hand, hand.trump, "trump")
-    context.set_in_game(hand, hand.second, "second")
-    context.mark_known(hand, "trump")
-    context.put_hands(hand, player)
+    _contract(hand, player, game)
+    hand.set_state(hand.trump, "trump")
+    hand.set_state(hand.second, "second")
+    hand.mark_known("trump")
+    hand.put_hands(player)
     hand.events[key] = context.emit_observed(observation, "trump", player, said, hand)
 
 
@@ -283,7 +283,7 @@ def _summary(context: CgmlContext, observation: Observation, hand: Hand, said: d
             observation, "told-otherwise/level", part="text", path=path, level=told, known=known
         )
     hand.level = level
-    context.set_in_game(hand, observation.fields["flek"], "flek")
+    hand.set_state(observation.fields["flek"], "flek")
 
 
 def doubles(
@@ -321,9 +321,9 @@ def _level(context: CgmlContext, observation: Observation, hand: Hand, player: i
     else:
         hand.level = level_of(text)
         fleks = hand.state.get("fleks", ())
-        context.set_in_game(hand, [*fleks, {"player": player, "level": text}], "fleks")
-        context.set_in_game(hand, text, "flek")
-        context.set_in_game(hand, None, "turn")
+        hand.set_state([*fleks, {"player": player, "level": text}], "fleks")
+        hand.set_state(text, "flek")
+        hand.set_state(None, "turn")
         context.emit_observed(observation, "flek", player, {"player": player, "level": text}, hand)
     assert observation.event is not None
     told.append(observation.event)

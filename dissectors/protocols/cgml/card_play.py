@@ -107,11 +107,11 @@ def _played(
         hand.played[card] = player
     if len(cards) > 1:
         hand.laid |= dict.fromkeys(cards, player)
-        context.set_in_game(hand, {"player": player, "cards": cards.copy()}, "laid")
+        hand.set_state({"player": player, "cards": cards.copy()}, "laid")
     hand.refused.pop(player, None)
-    _put_table(context, hand)
-    _next_turn(context, hand, player, len(cards) > 1)
-    context.put_hands(hand, player)
+    _put_table(hand)
+    _next_turn(hand, player, len(cards) > 1)
+    hand.put_hands(player)
     data = {"player": player, "cards": cards.copy()}
     key = ("played", player, *cards)
     hand.events[key] = context.emit_observed(observation, "played", player, data, hand)
@@ -119,28 +119,28 @@ def _played(
         hand.known_later.add(key)
 
 
-def _put_table(context: CgmlContext, hand: Hand) -> None:
+def _put_table(hand: Hand) -> None:
     table = [{"player": player, "card": card} for player, card in hand.table]
-    context.set_in_game(hand, table or None, "table")
+    hand.set_state(table or None, "table")
 
 
-def _next_turn(context: CgmlContext, hand: Hand, player: int, laid: bool) -> None:
+def _next_turn(hand: Hand, player: int, laid: bool) -> None:
     following = hand.order_from(player)
     if laid or len(hand.table) >= SEATS or len(following) < SEATS:
-        _infer_turn(context, hand, None)
+        _infer_turn(hand, None)
     else:
-        _infer_turn(context, hand, following[1])
+        _infer_turn(hand, following[1])
 
 
-def _infer_turn(context: CgmlContext, hand: Hand, player: int | None) -> None:
-    context.set_in_game(hand, player, "turn")
-    context.set_in_game(hand, None if player is None else ["turn"], "inferred")
+def _infer_turn(hand: Hand, player: int | None) -> None:
+    hand.set_state(player, "turn")
+    hand.set_state(None if player is None else ["turn"], "inferred")
 
 
 def turn(context: CgmlContext, observation: Observation, hand: Hand, player: int) -> None:
     """Process the server's request to bid, name trumps, double or play."""
-    context.set_in_game(hand, player, "turn")
-    context.set_in_game(hand, None, "inferred")
+    hand.set_state(player, "turn")
+    hand.set_state(None, "inferred")
     context.emit_observed(observation, "turn", player, {"player": player}, hand)
 
 
@@ -157,7 +157,7 @@ def trick(context: CgmlContext, observation: Observation, hand: Hand) -> None:
         _check_winner(context, observation, hand, table, players, cards, winner)
     if table is hand.table:
         hand.table = []
-    _put_table(context, hand)
+    _put_table(hand)
     for player, card in zip(players, cards, strict=True):
         if player is None:
             continue
@@ -175,9 +175,9 @@ def trick(context: CgmlContext, observation: Observation, hand: Hand) -> None:
         "cards": [{"player": player, "card": card} for player, card in played],
         "winner": winner,
     }
-    context.set_in_game(hand, [*hand.state.get("tricks", ()), trick], "tricks")
-    _infer_turn(context, hand, winner if winner in hand.seats else None)
-    context.put_hands(hand, *(player for player in players if player is not None))
+    hand.set_state([*hand.state.get("tricks", ()), trick], "tricks")
+    _infer_turn(hand, winner if winner in hand.seats else None)
+    hand.put_hands(*(player for player in players if player is not None))
     data = {"number": number, "cards": cards.copy(), "winner": winner}
     hand.events["trick", number] = context.emit_observed(observation, "trick", winner, data, hand)
 
@@ -380,7 +380,7 @@ def pauses(
             observation.event, observation.game_id = known.event, known.event.game_id
             return
     if hand is not None:
-        context.set_in_game(hand, {"player": player, "message": message}, "pause")
+        hand.set_state({"player": player, "message": message}, "pause")
     data = {"player": player, "message": message}
     event = context.emit_observed(observation, "paused", player, data, hand)
     stream_id = observation.message.stream.id if player is not None else None
@@ -407,7 +407,7 @@ def resumes(
             observation.event, observation.game_id = ended.over, ended.over.game_id
             return
     if hand is not None:
-        context.set_in_game(hand, None, "pause")
+        hand.set_state(None, "pause")
     event = context.emit_observed(observation, "resumed", player, {"player": player}, hand)
     if on and player is not None:
         on[0].over = event

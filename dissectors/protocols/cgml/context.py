@@ -114,7 +114,7 @@ class CgmlContext(GameContext):
         self.by_key.pop(group.key, None)
         if group.hand is not None:
             group.hand.ended = True
-            self.remove_game(group.hand)
+            group.hand.remove()
         self.set_state(None, "groups", group.key)
 
     def hand_of(self, observation: Observation) -> Hand | None:
@@ -144,20 +144,16 @@ class CgmlContext(GameContext):
         self.close_hand(group, None, observation.ts_ns)
         group.count += 1
         name = group.key if group.number is not None else "?"
-        game = self.open_game(f"group {name}, hand {group.count}", observation.ts_ns)
+        opened = self.open_part(f"group {name}, hand {group.count}", observation.ts_ns)
         hand = group.hand = Hand(
-            game,
-            *self.part_of(game),
-            number=group.count,
-            seats=group.asked_players or group.players.copy(),
-            certain=certain,
+            *opened, number=group.count, seats=group.asked_players or group.players.copy(), certain=certain
         )
         group.asked = None
-        self.set_in_game(hand, group.key, "group")
-        self.set_in_game(hand, group.count, "hand")
-        self.set_in_game(hand, hand.seats.copy(), "seats")
+        hand.set_state(group.key, "group")
+        hand.set_state(group.count, "hand")
+        hand.set_state(hand.seats.copy(), "seats")
         if not certain:
-            self.set_in_game(hand, ["bidding", "contract", "hands", "talon", "trump", "tricks"], "unknown")
+            hand.set_state(["bidding", "contract", "hands", "talon", "trump", "tricks"], "unknown")
         return hand
 
     def close_hand(self, group: Group, result: dict[str, Any] | None, ts_ns: int) -> None:
@@ -165,21 +161,8 @@ class CgmlContext(GameContext):
         hand = group.hand
         if hand is None or hand.ended:
             return
-        self.end_game(hand, ts_ns, result)
-        self.remove_game(hand)
-
-    def put_hands(self, hand: Hand, *players: int) -> None:
-        """Update the players' cards in the state: their number, and the known ones."""
-        for player in players:
-            dealt = len(hand.dealt.get(player, ()))
-            if not dealt:
-                continue
-            gone = [*hand.played.values()].count(player)
-            if player == hand.declarer:
-                dealt += len(hand.talon or ()) - len(hand.discards or ())
-            key = str(player)
-            self.set_in_game(hand, dealt - gone, "hands", key)
-            self.set_in_game(hand, hand.cards_of(player), "private", key, "hand")
+        hand.end(ts_ns, result)
+        hand.remove()
 
     def put_player(self, player: dict[str, Any]) -> int | None:
         """Store a <player> element, and return the player's id."""

@@ -114,6 +114,19 @@ class Hand(RunningGame, eq=False, kw_only=True):
         """True if a trump was played."""
         return any(card[0] == self.trump for card in self.played)
 
+    def put_hands(self, *players: int) -> None:
+        """Update the players' cards in the state: their number, and the known ones."""
+        for player in players:
+            dealt = len(self.dealt.get(player, ()))
+            if not dealt:
+                continue
+            gone = [*self.played.values()].count(player)
+            if player == self.declarer:
+                dealt += len(self.talon or ()) - len(self.discards or ())
+            key = str(player)
+            self.set_state(dealt - gone, "hands", key)
+            self.set_state(self.cards_of(player), "private", key, "hand")
+
 
 class Pause(msgspec.Struct, eq=False):
     """A pause: its player, the stream of the request, and the events of its two ends.

@@ -49,22 +49,21 @@ class MaexchenContext(GameContext):
         if self.current is not None:
             self.leave(self.current, message.ts_ns)
         label = f"round {number}" if number is not None else "round"
-        game = self.open_game(label, message.ts_ns)
-        played = self.current = Round(game, *self.part_of(game), number=number)
+        played = self.current = Round(*self.open_part(label, message.ts_ns), number=number)
         played.certain = not missing
-        self.set_in_game(played, "starting", "phase")
+        played.set_state("starting", "phase")
         if number is not None:
-            self.set_in_game(played, number, "round")
+            played.set_state(number, "round")
         if missing:
-            self.set_in_game(played, sorted(missing), "unknown")
+            played.set_state(sorted(missing), "unknown")
         return played
 
     def leave(self, played: Round, ts_ns: int) -> None:
         """End a round, as another one begins or the points are announced."""
-        self.end_game(played, ts_ns)
+        played.end(ts_ns)
         if played.over_ns is None:
             played.over_ns = ts_ns
-        self.remove_game(played)
+        played.remove()
         if not played.scored and played.phase in ("lost", "canceled"):
             self.unscored = played
         if not played.scored and played.phase == "started":
@@ -92,7 +91,7 @@ class MaexchenContext(GameContext):
             before.certain = False
             return before
         if played is not None and played.phase == "starting":
-            self.doubt(played, "players")
+            played.doubt("players")
             played.started_ns = message.ts_ns
             return self._start_unseen(played)
         if played is not None and self._just_over(played, message.ts_ns):
@@ -103,7 +102,7 @@ class MaexchenContext(GameContext):
     def _start_unseen(self, played: Round) -> Round:
         """Continue a round whose ROUND STARTED was not seen, so that its players' points are unknown."""
         played.phase = "started"
-        self.set_in_game(played, "started", "phase")
+        played.set_state("started", "phase")
         self.points.forget()
         return played
 
@@ -119,24 +118,6 @@ class MaexchenContext(GameContext):
         return (
             played.phase == "started" and played.players is None and ts_ns - played.started_ns < REORDERED_NS
         )
-
-    def set_known(self, played: Round, name: str, value: Any) -> None:
-        """Set a part of a round's state, which may have been unknown before."""
-        self.set_in_game(played, value, name)
-        self.mark_known(played, name)
-
-    def mark_inferred(self, played: Round, name: str, inferred: bool) -> None:
-        """Note in a round's state whether one of its parts is inferred."""
-        if inferred != (name in played.inferred):
-            played.inferred ^= {name}
-            self.set_in_game(played, sorted(played.inferred) or None, "inferred")
-
-    def doubt(self, played: Round, *parts: str) -> None:
-        """Mark `parts` of a round as unknown, and the round as incomplete."""
-        played.certain = False
-        self.mark_unknown(played, *parts)
-        for name in parts:
-            self.set_in_game(played, None, name)
 
     def count_start(self, played: Round) -> None:
         """Count a point for each player (protocol page: points)."""

@@ -5,7 +5,7 @@ Without enough facts there is no verdict. All rules are from the specification's
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -55,6 +55,24 @@ class Round(RunningGame, eq=False):
         if self.last.name not in self.players:
             return None
         return self.players[(self.players.index(self.last.name) + 1) % len(self.players)]
+
+    def set_known(self, name: str, value: Any) -> None:
+        """Set a part of a round's state, which may have been unknown before."""
+        self.set_state(value, name)
+        self.mark_known(name)
+
+    def mark_inferred(self, name: str, inferred: bool) -> None:
+        """Note in a round's state whether one of its parts is inferred."""
+        if inferred != (name in self.inferred):
+            self.inferred ^= {name}
+            self.set_state(sorted(self.inferred) or None, "inferred")
+
+    def doubt(self, *parts: str) -> None:
+        """Mark `parts` of a round as unknown, and the round as incomplete."""
+        self.certain = False
+        self.mark_unknown(*parts)
+        for name in parts:
+            self.set_state(None, name)
 
 
 def objection(losers: list[str], reason: str, played: Round) -> str | None:

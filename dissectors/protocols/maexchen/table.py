@@ -171,7 +171,7 @@ class MaexchenTable(GameTable):
         name = self._registration.unregistered(message, connection)
         played = self.context.current
         if name is not None and played is not None and name in played.state.get("private", {}):
-            self.context.set_in_game(played, None, "private", name)
+            played.set_state(None, "private", name)
         self.context.emit_of(message, "unregistered", name, {"name": name}, None)
 
     # Rounds begin and end.
@@ -192,7 +192,7 @@ class MaexchenTable(GameTable):
         if question is None or played is None or played.game.id != question.game_id:
             return
         if connection.name is not None:
-            self.context.set_in_game(played, True, "private", connection.name, "joined")
+            played.set_state(True, "private", connection.name, "joined")
         self.context.emit_of(message, "joined", connection.name, {"name": connection.name}, played.game)
 
     def _round_started(self, message: Message, connection: ClientConnection) -> None:
@@ -210,16 +210,16 @@ class MaexchenTable(GameTable):
             self.context.changed_game(played.game)
         if number is not None:
             played.number = number
-            self.context.set_known(played, "round", number)
+            played.set_known("round", number)
         self._answers.close("join", played)
         if played.phase == "starting":
             played.phase = "started"
             played.certain = True
         played.players = players
         played.started_ns = message.ts_ns
-        self.context.set_in_game(played, "started", "phase")
-        self.context.set_known(played, "players", players)
-        self.context.set_in_game(played, None, "private")
+        played.set_state("started", "phase")
+        played.set_known("players", players)
+        played.set_state(None, "private")
         for name in players:
             self._registration.seen(name)
         self.context.count_start(played)
@@ -240,8 +240,8 @@ class MaexchenTable(GameTable):
         self._answers.close("join", played)
         played.phase = "canceled"
         played.over_ns = message.ts_ns
-        self.context.end_game(played, message.ts_ns, {"canceled": reason})
-        self.context.set_in_game(played, "canceled", "phase")
+        played.end(message.ts_ns, {"canceled": reason})
+        played.set_state("canceled", "phase")
         self.context.emit_broadcast(message, "round_canceled", None, {"reason": reason}, played)
 
     # The end of a round.
@@ -268,9 +268,9 @@ class MaexchenTable(GameTable):
         if played.phase == "started":
             played.phase = "lost"
             played.over_ns = message.ts_ns
-            self.context.set_in_game(played, "lost", "phase")
-            self.context.set_in_game(played, None, "turn")
-            self.context.set_in_game(played, {"names": names, "reason": reason}, "lost")
+            played.set_state("lost", "phase")
+            played.set_state(None, "turn")
+            played.set_state({"names": names, "reason": reason}, "lost")
         self.context.emit_broadcast(message, "lost", None, {"names": names, "reason": reason}, played)
         losers, missing = ", ".join(names), missing_evidence(reason, played)
         if against is not None:

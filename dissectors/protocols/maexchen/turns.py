@@ -54,10 +54,10 @@ class Turns:
     def _set_turn(self, played: Round, name: str | None, inferred: bool = False) -> None:
         if played.phase == "started":
             if played.due is not None and name is not None and name != played.due:
-                self._context.doubt(played, "announced")
+                played.doubt("announced")
             played.turn = name
-            self._context.set_in_game(played, name, "turn")
-            self._context.mark_inferred(played, "turn", inferred and name is not None)
+            played.set_state(name, "turn")
+            played.mark_inferred("turn", inferred and name is not None)
 
     def player_rolls(self, message: Message, connection: ClientConnection) -> None:
         """Handle the server's message that a player rolls."""
@@ -72,9 +72,9 @@ class Turns:
         self._set_turn(played, name, inferred)
         played.rolling = name
         played.rolled.clear()
-        self._context.set_in_game(played, None, "private")
-        self._context.set_in_game(played, name, "rolling")
-        self._context.mark_inferred(played, "rolling", inferred)
+        played.set_state(None, "private")
+        played.set_state(name, "rolling")
+        played.mark_inferred("rolling", inferred)
 
     def _infer_roll(self, message: Message, played: Round, name: str | None) -> None:
         """Infer who rolls: the oldest servers do not announce it, with others the datagram may be lost."""
@@ -92,7 +92,7 @@ class Turns:
             if not connection.names:
                 self._registration.assign(connection, name)
             played.rolled[name] = dice
-            self._context.set_in_game(played, dice, "private", name, "dice")
+            played.set_state(dice, "private", name, "dice")
         self._context.emit_of(message, "rolled", name, {"name": name, "dice": dice}, played.game)
         self._answers.asked(connection, "announce", message, played.game.id)
 
@@ -106,13 +106,13 @@ class Turns:
             self._infer_roll(message, played, name)
         played.before, played.last = played.last, Announcement(name, dice)
         played.rolling = None
-        self._context.set_in_game(played, None, "rolling")
-        self._context.mark_inferred(played, "rolling", False)
+        played.set_state(None, "rolling")
+        played.mark_inferred("rolling", False)
         # Mäxchen is uncovered at once; after any other announcement it is the next player's turn.
         self._set_turn(played, played.due if dice != MIA else None, inferred=True)
-        self._context.set_known(played, "announced", {"name": name, "dice": dice})
+        played.set_known("announced", {"name": name, "dice": dice})
         if name in played.rolled:
-            self._context.set_in_game(played, played.rolled[name] != dice, "private", name, "bluff")
+            played.set_state(played.rolled[name] != dice, "private", name, "bluff")
         self._context.emit_broadcast(message, "announced", name, {"name": name, "dice": dice}, played)
         self._check_announcement(message, name, dice)
 
@@ -128,8 +128,8 @@ class Turns:
     def _sees(self, played: Round, name: str, inferred: bool = False) -> None:
         self._set_turn(played, name, inferred)
         played.seer = name
-        self._context.set_in_game(played, name, "seer")
-        self._context.mark_inferred(played, "seer", inferred)
+        played.set_state(name, "seer")
+        played.mark_inferred("seer", inferred)
 
     def infer_see(self, message: Message, played: Round) -> None:
         """Infer who wants to see, if the server did not announce it, or that datagram was lost.
@@ -167,7 +167,7 @@ class Turns:
         played = self._context.playing(message)
         self.infer_see(message, played)
         played.actual = dice
-        self._context.set_in_game(played, dice, "actual")
+        played.set_state(dice, "actual")
         self._context.emit_broadcast(message, "actual_dice", None, {"dice": dice}, played)
         name = played.last.name if played.last is not None else None
         if played.certain and name is not None and played.rolled.get(name, dice) != dice:
@@ -182,7 +182,7 @@ class Turns:
         due = played.rolling if played.rolling is not None and played.certain else played.due
         if played.phase == "started" and due is not None and name != due:
             self._context.report_violation(message, "out-of-turn", player=due)
-            self._context.doubt(played, "announced")
+            played.doubt("announced")
 
     def _check_announcement(self, message: Message, name: str, dice: str) -> None:
         """Check that the server broadcasts the player's announcement unchanged."""

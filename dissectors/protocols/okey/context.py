@@ -121,8 +121,8 @@ class OkeyContext(GameContext):
         ):
             return
         for game in room.games:
-            self.end_game(game, ts_ns)
-            self.remove_game(game)
+            game.end(ts_ns)
+            game.remove()
         self.lobbies.pop(room.number, None)
         if room.number is not None:
             self.set_state(None, "lobbies", str(room.number))
@@ -132,11 +132,10 @@ class OkeyContext(GameContext):
     def begin(self, room: LobbyRoom, ts_ns: int, deal: bool) -> OkeyGame:
         """Begin a game in a lobby, with a `deal` or known only from its middle; the previous one is over."""
         label = f"lobby {room.number}" if room.number is not None else "a lobby"
-        opened = self.open_game(label, ts_ns)
-        game = OkeyGame(opened, *self.part_of(opened))
+        game = OkeyGame(*self.open_part(label, ts_ns))
         for before in room.games:
-            self.end_game(before, ts_ns)
-            self.remove_game(before)
+            before.end(ts_ns)
+            before.remove()
         # The deals of a race are kept together for a moment.
         room.games = [*(each for each in room.games if ts_ns - each.game.started_ns < RACE_NS), game][
             -_DEALS:
@@ -144,35 +143,15 @@ class OkeyContext(GameContext):
         if len(room.games) > 1:
             for each in room.games:
                 each.alone = False
-        self.set_in_game(game, room.number, "lobby")
+        game.set_state(room.number, "lobby")
         if deal:
             game.exchange, game.main_draws = [None] * SEATS, 0
-            self.set_in_game(game, [*game.exchange], "exchange")
+            game.set_state([*game.exchange], "exchange")
         else:
-            self.set_in_game(game, ["decks", "exchange", "turn"], "unknown")
+            game.set_state(["decks", "exchange", "turn"], "unknown")
         for seat, name in enumerate(room.places):
-            self.put_place(game, seat, name)
+            game.put_place(seat, name)
         return game
-
-    def put_place(self, game: OkeyGame, seat: int, name: str | None) -> None:
-        """Seat a player; the private state of the previous one is dropped."""
-        place = game.places[seat]
-        if name is not None and name != place.name:
-            self.set_in_game(game, None, "private", self.who(game, seat))
-            place.name = name
-            self.set_in_game(game, name, "seats", str(seat), "name")
-            self.put_deck(game, seat)
-
-    def put_deck(self, game: OkeyGame, seat: int) -> None:
-        """Set a player's tiles, visible to that player only."""
-        self.set_in_game(game, game.places[seat].deck, "private", self.who(game, seat), "deck")
-
-    def put_count(self, game: OkeyGame, seat: int, count: int | None) -> None:
-        """Set the number of a player's tiles, which all can see.
-
-        After a move it is the number that follows from the rules: the tiles themselves may be hidden.
-        """
-        self.set_in_game(game, count, "seats", str(seat), "tiles")
 
     def doubt(self, connection: ClientConnection) -> None:
         """Mark a client's knowledge and tiles as unknown, as a message from the server was not readable."""
@@ -180,12 +159,6 @@ class OkeyContext(GameContext):
         if connection.game is not None and connection.seat is not None:
             place = connection.game.places[connection.seat]
             place.deck = place.count = None
-            self.put_deck(connection.game, connection.seat)
-            self.set_in_game(
-                connection.game, None, "private", self.who(connection.game, connection.seat), "drawn"
-            )
-            self.set_in_game(connection.game, ["decks"], "unknown")
-
-    def who(self, game: OkeyGame, seat: int) -> str:
-        """Return a player's key in the state."""
-        return game.places[seat].name or f"seat {seat}"
+            connection.game.put_deck(connection.seat)
+            connection.game.set_state(None, "private", connection.game.who(connection.seat), "drawn")
+            connection.game.set_state(["decks"], "unknown")

@@ -37,16 +37,16 @@ def dealt(
     place.deck, place.count, place.certain = deck, len(tiles(deck)), True
     place.stream_id = message.stream.id
     connection.game, connection.seat = game, seat
-    context.put_place(game, seat, connection.name)
-    context.put_deck(game, seat)
-    context.put_count(game, seat, min(max(len(tiles(deck)), DECK), DECK + 1))
+    game.put_place(seat, connection.name)
+    game.put_deck(seat)
+    game.put_count(seat, min(max(len(tiles(deck)), DECK), DECK + 1))
     connection.turn = None
     connection.certain_since_deal = not returns and certain
     if not certain:
         place.certain, place.count = False, None
     elif not returns and _is_right(context, message, row, game, place, frame):
         if game.alone:
-            _first_turn(context, game, connection, seat)
+            _first_turn(game, connection, seat)
         else:
             # Only the server knows which of the deals is valid for whom.
             place.certain, place.count = False, None
@@ -63,14 +63,14 @@ def _deal(context: OkeyContext, room: LobbyRoom, seat: int, message: Message) ->
     return context.begin(room, message.ts_ns, True)
 
 
-def _first_turn(context: OkeyContext, game: OkeyGame, connection: ClientConnection, seat: int) -> None:
+def _first_turn(game: OkeyGame, connection: ClientConnection, seat: int) -> None:
     """Infer the first turn, which is not announced: the player with an extra tile puts first."""
     place = game.places[seat]
     if place.count == DECK + 1:
         game.turn = connection.turn = seat
         game.drawn = True
-        context.set_in_game(game, seat, "turn")
-        context.set_in_game(game, ["turn"], "inferred")
+        game.set_state(seat, "turn")
+        game.set_state(["turn"], "inferred")
     else:
         # Another player's, in any case.
         connection.turn = game.turn if game.turn is not None else (seat - 1) % len(game.places)
@@ -176,6 +176,6 @@ def drawn_game(context: OkeyContext, message: Message, connection: ClientConnect
         return
     if game.main_draws is not None and game.main_draws < STOCK:
         context.report_violation(message, "draws-missing", drawn=game.main_draws, stock=STOCK)
-    context.set_in_game(game, True, "drawn_game")
-    context.end_game(game, message.ts_ns, {"draw": True})
+    game.set_state(True, "drawn_game")
+    game.end(message.ts_ns, {"draw": True})
     game.ending = context.emit_of(message, "drawn_game", None, {}, game.game)

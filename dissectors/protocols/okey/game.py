@@ -86,6 +86,30 @@ class OkeyGame(RunningGame, eq=False):
         total += counted(self.exchange or ())
         return next((tile for tile, count in sorted(total.items()) if count > OF_EACH), None)
 
+    def put_place(self, seat: int, name: str | None) -> None:
+        """Seat a player; the private state of the previous one is dropped."""
+        place = self.places[seat]
+        if name is not None and name != place.name:
+            self.set_state(None, "private", self.who(seat))
+            place.name = name
+            self.set_state(name, "seats", str(seat), "name")
+            self.put_deck(seat)
+
+    def put_deck(self, seat: int) -> None:
+        """Set a player's tiles, visible to that player only."""
+        self.set_state(self.places[seat].deck, "private", self.who(seat), "deck")
+
+    def put_count(self, seat: int, count: int | None) -> None:
+        """Set the number of a player's tiles, which all can see.
+
+        After a move it is the number that follows from the rules: the tiles themselves may be hidden.
+        """
+        self.set_state(count, "seats", str(seat), "tiles")
+
+    def who(self, seat: int) -> str:
+        """Return a player's key in the state."""
+        return self.places[seat].name or f"seat {seat}"
+
 
 class Request(msgspec.Struct, eq=False):
     """A client's request, with the arguments needed to interpret its response.

@@ -34,7 +34,7 @@ def renamed(context: OkeyContext, message: Message, connection: ClientConnection
         room.ready = [connection.name if name == before else name for name in room.ready]
         context.put_lobby(room)
     if connection.game is not None and connection.seat is not None:
-        context.put_place(connection.game, connection.seat, connection.name)
+        connection.game.put_place(connection.seat, connection.name)
     data = {"name": connection.name, "before": before}
     context.emit_of(message, "renamed", connection.name, data, None)
 
@@ -150,7 +150,7 @@ def _sit_down(context: OkeyContext, room: LobbyRoom, names: list[str | None]) ->
         context.put_lobby(room)
     if room.game is not None:
         for seat, name in enumerate(names):
-            context.put_place(room.game, seat, name)
+            room.game.put_place(seat, name)
 
 
 def lobbies(context: OkeyContext, message: Message, connection: ClientConnection) -> None:

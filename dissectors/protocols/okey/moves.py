@@ -66,14 +66,14 @@ def drew(context: OkeyContext, message: Message, connection: ClientConnection) -
     seat = connection.seat if connection.seat is not None else game.turn
     if seat is None:
         return
-    _sit_down(context, connection, game, seat)
+    _sit_down(connection, game, seat)
     place = game.places[seat]
     if game.draw is not None and game.turn == seat:
         # A STAT has reported it already.
         message.event_id, message.game_id = game.draw.id, game.game.id
         if game.draw.data["tile"] is None:
             place.take(tile, counted=True)
-            context.put_deck(game, seat)
+            game.put_deck(seat)
         return
     stack = request.fields.get("drawstack") if request is not None else None
     _check_top(context, message, game, seat, stack, tile)
@@ -114,11 +114,11 @@ def draws(
         place.certain = False
         place.count = None if place.count is None else place.count + 1
     game.turn, game.drawn = seat, True
-    context.set_in_game(game, seat, "turn")
-    context.put_deck(game, seat)
-    context.put_count(game, seat, DECK + 1)
+    game.set_state(seat, "turn")
+    game.put_deck(seat)
+    game.put_count(seat, DECK + 1)
     if tile is not None:
-        context.set_in_game(game, tile, "private", context.who(game, seat), "drawn")
+        game.set_state(tile, "private", game.who(seat), "drawn")
     data: dict[str, Any] = {"seat": seat, "name": place.name, "stack": stack, "tile": tile}
     if stack != "e" and tile is not None:
         data |= {"known_to": [place.name], "others_see": {"tile": None}}
@@ -137,7 +137,7 @@ def put(context: OkeyContext, message: Message, connection: ClientConnection) ->
     seat = seat if seat is not None else game.turn
     if seat is None:
         return
-    _sit_down(context, connection, game, seat)
+    _sit_down(connection, game, seat)
     if request is not None and request.event_id is not None:
         message.event_id = request.event_id
     elif shown is not None:
@@ -151,12 +151,12 @@ def put(context: OkeyContext, message: Message, connection: ClientConnection) ->
             wins(context, message, game, game.places[seat].name)
 
 
-def _sit_down(context: OkeyContext, connection: ClientConnection, game: OkeyGame, seat: int) -> None:
+def _sit_down(connection: ClientConnection, game: OkeyGame, seat: int) -> None:
     """Infer the seat of a client, known only from the middle of a game, by its moves."""
     if connection.seat is None:
         connection.seat = seat
         game.places[seat].stream_id = connection.stream.id
-        context.put_place(game, seat, connection.name)
+        game.put_place(seat, connection.name)
 
 
 def _shown_put(game: OkeyGame, seat: int | None, request: Request | None) -> Event | None:
@@ -212,9 +212,9 @@ def puts(
         place.certain = deck is not None and len(tiles(deck)) == DECK
         place.deck = deck
         game.put = tile
-        context.set_in_game(game, None, "private", context.who(game, seat), "drawn")
-        context.put_deck(game, seat)
-        context.put_count(game, seat, DECK)
+        game.set_state(None, "private", game.who(seat), "drawn")
+        game.put_deck(seat)
+        game.put_count(seat, DECK)
     data: dict[str, Any] = {"seat": seat, "name": place.name, "tile": tile, "deck": deck, "valid": valid}
     if deck is not None:
         data |= {"known_to": [place.name], "others_see": {"deck": None}}
@@ -232,8 +232,8 @@ def _check_win(context: OkeyContext, message: Message, game: OkeyGame, seat: int
 
 def wins(context: OkeyContext, message: Message, game: OkeyGame, name: str | None) -> None:
     """End a game with a winner."""
-    context.set_in_game(game, name, "winner")
-    context.end_game(game, message.ts_ns, {"winner": name})
+    game.set_state(name, "winner")
+    game.end(message.ts_ns, {"winner": name})
     game.ending = context.emit("won", message.ts_ns, name, {"name": name}, game.game)
     if message.event_id is None:
         message.event_id, message.game_id = game.ending.id, game.game.id
@@ -251,8 +251,8 @@ def cheated(context: OkeyContext, message: Message, connection: ClientConnection
         len(tiles(message.fields["deck"])),
         True,
     )
-    context.put_deck(game, connection.seat)
-    context.put_count(game, connection.seat, place.count)
+    game.put_deck(connection.seat)
+    game.put_count(connection.seat, place.count)
     data = {
         "seat": connection.seat,
         "name": connection.name,

@@ -171,13 +171,13 @@ def _emit(context: OkeyContext, message: Message, game: OkeyGame, stacks: Slots,
             game.places[game.turn].count = DECK
         game.drawn, game.draw, game.put = False, None, None
     game.exchange, game.turn = stacks, turn
-    context.set_in_game(game, [*stacks], "exchange")
-    context.set_in_game(game, turn, "turn")
-    context.set_in_game(game, None, "inferred")
+    game.set_state([*stacks], "exchange")
+    game.set_state(turn, "turn")
+    game.set_state(None, "inferred")
     if any(place.deck is None for place in game.places if place.stream_id is not None):
-        context.set_in_game(game, ["decks"], "unknown")
+        game.set_state(["decks"], "unknown")
     else:
-        context.set_in_game(game, None, "unknown")
+        game.set_state(None, "unknown")
     name = game.places[turn].name
     data = {"exchange": stacks, "turn": turn, "name": name}
     key = ("status", game.game.id, tuple(stacks), turn)

@@ -35,7 +35,7 @@ def geklopft(
 ) -> None:
     """Handle the players' answers about knocking, as the server reports them."""
     answers: list[str] = message.fields["geklopft"]
-    context.advance(played, "bidding")
+    played.advance("bidding")
     _all_answers(context, message, played, answers, played.knocks, "knocks", "knocked")
 
 
@@ -52,7 +52,7 @@ def _all_answers(
     _compare(context, message, played, said, answers)
     seats = [seat for seat, answer in enumerate(answers) if answer == "JA"]
     names = [played.who(seat) for seat in seats]
-    context.set_in_game(played, names, key)
+    played.set_state(names, key)
     context.emit_repeated(message, played, kind, None, {"seats": seats, "names": names})
 
 
@@ -82,7 +82,7 @@ def bestesspiel(
     if told is not None:
         message.event_id = told
         return
-    context.set_in_game(played, best, "best_bid")
+    played.set_state(best, "best_bid")
     event = context.emit_of(message, "best_bid", None, {"mode": best}, played.game)
     played.best_bids[best] = event.id
 
@@ -95,7 +95,7 @@ def bids(context: SchafkopfContext, message: Message, connection: ClientConnecti
     who = played.who(seat)
     if seat is not None:
         played.bids[seat] = bid
-        context.set_in_game(played, bid, "private", str(who), "bid")
+        played.set_state(bid, "private", str(who), "bid")
         hand = played.dealt.get(seat)
         if bid == "SI" and hand is not None and set(hand) != SI:
             context.report_violation(message, "no-si", cards=", ".join(sorted(SI)))
@@ -146,10 +146,10 @@ def spielt(context: SchafkopfContext, message: Message, connection: ClientConnec
     if played.bids.get(player) == "NICHTS":
         context.report_violation(message, "wrong-player/bid", named=who)
     played.player = player
-    context.set_in_game(played, who, "player")
-    context.mark_known(played, "player")
+    played.set_state(who, "player")
+    played.mark_known("player")
     if partner != NOBODY:
-        hands.partner(context, played, partner)
+        hands.partner(played, partner)
     context.emit_repeated(message, played, "player", who, {"seat": player, "name": who})
 
 
@@ -157,13 +157,13 @@ def modus(context: SchafkopfContext, message: Message, connection: ClientConnect
     """Handle the Modus of the game."""
     name: str = message.fields["modus"]
     played.play.mode = mode(name)
-    context.set_in_game(played, name, "mode")
-    context.advance(played, "playing")
+    played.set_state(name, "mode")
+    played.advance("playing")
     if not name.startswith(("SAUSPIEL", "HOCHZEIT")):
-        context.mark_known(played, "partner")
+        played.mark_known("partner")
     if name == "HOCHZEIT":
-        hands.exchange(context, played)
-    hands.find_called(context, played)
+        hands.exchange(played)
+    hands.find_called(played)
     data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
     context.emit_repeated(message, played, "declared", played.who(played.player), data)
 

@@ -17,8 +17,8 @@ from kiebitz.dissectors.model import Blame, Findings, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.schafkopf.cards import SEATS
 from kiebitz.dissectors.protocols.schafkopf.codec import card_place
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.schafkopf.play import Play, Trick
-from kiebitz.dissectors.protocols.schafkopf.round_state import PHASES, ClientConnection, Phase, Round
+from kiebitz.dissectors.protocols.schafkopf.play import Play
+from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
 
 _MAX_LAG = 4
 """Maximum number of rounds by which a connection may lag behind the others."""
@@ -87,40 +87,34 @@ class SchafkopfContext(GameContext):
 
     def _begin(self, ts_ns: int, certain: bool) -> Round:
         self._count += 1
-        game = self.open_game(f"round {self._count}", ts_ns)
-        started = Round(game, *self.part_of(game), number=self._count, names=None, play=Play(certain))
+        opened = self.open_part(f"round {self._count}", ts_ns)
+        started = Round(*opened, number=self._count, names=None, play=Play(certain))
         self._latest.append(started)
         kept = self._latest[-_MAX_LAG:]
         for older in self._latest[:-1]:
             if older.ended or older not in kept:
-                self.remove_game(older)
+                older.remove()
         self._latest = kept
-        self.set_in_game(started, self._count, "round")
-        self.advance(started, "dealing")
-        self.set_in_game(started, ["names", "player", "partner"], "unknown")
+        started.set_state(self._count, "round")
+        started.advance("dealing")
+        started.set_state(["names", "player", "partner"], "unknown")
         return started
-
-    def advance(self, played: Round, phase: Phase) -> None:
-        """Advance a round to a phase; a connection that lags behind does not reset it."""
-        if PHASES.index(phase) >= PHASES.index(played.phase):
-            played.phase = phase
-            self.set_in_game(played, phase, "phase")
 
     def name(self, played: Round, names: list[str]) -> None:
         """Set the names by seat."""
         before = [played.who(seat) for seat in range(SEATS)]
         played.names = names
         now = [played.who(seat) for seat in range(SEATS)]
-        self.set_in_game(played, now, "seats")
-        self.mark_known(played, "names")
+        played.set_state(now, "seats")
+        played.mark_known("names")
         # The state of a player was stored by seat, and is stored by name from now on.
         part = played.state
         for seat, name in zip(before, now, strict=True):
             if part.get("turn") == seat:
-                self.set_in_game(played, name, "turn")
+                played.set_state(name, "turn")
             for what, value in dict(part.get("private", {}).get(seat, {})).items():
-                self.set_in_game(played, value, "private", str(name), what)
-            self.set_in_game(played, None, "private", str(seat))
+                played.set_state(value, "private", str(name), what)
+            played.set_state(None, "private", str(seat))
         for connection in self.connections.values():
             if connection.round is played:
                 self.sit(connection, connection.seat)
@@ -138,48 +132,6 @@ class SchafkopfContext(GameContext):
                 self.set_state(None, "players", str(connection.name))
             connection.name = name
             self.set_state(True, "players", name, "here")
-
-    def put_hand(self, played: Round, seat: int) -> None:
-        """Set the known cards of a hand, visible to its player only."""
-        who = played.who(seat)
-        hand = played.hand(seat)
-        if who is not None:
-            self.set_in_game(played, hand, "private", who, "hand")
-
-    def put_table(self, played: Round) -> None:
-        """Set the cards on the table by seat, and the current trick."""
-        trick = played.play.current
-        if not trick.cards and played.play.tricks:
-            trick = played.play.tricks[-1]
-        self.set_in_game(played, {str(card.seat): card.card for card in trick.cards}, "table")
-        self.set_in_game(played, trick.number, "trick")
-
-    def put_tricks(self, played: Round) -> None:
-        """Set the finished tricks, and their points."""
-        self.set_in_game(played, [self.trick(played, trick) for trick in played.play.tricks], "tricks")
-        counted = self.points(played)
-        if counted is not None:
-            self.set_in_game(played, counted, "points")
-
-    def trick(self, played: Round, trick: Trick) -> dict[str, Any]:
-        """Return a trick as JSON."""
-        return {
-            "number": trick.number,
-            "cards": [card.card for card in trick.cards],
-            "seats": [card.seat for card in trick.cards],
-            "leader": played.who(trick.leader),
-            "winner": played.who(trick.winner),
-            "points": trick.points,
-        }
-
-    def points(self, played: Round) -> dict[str, int] | None:
-        """Return each player's points so far; None if the play is not completely known."""
-        if not played.play.certain or any(trick.winner is None for trick in played.play.tricks):
-            return None
-        counted = {str(played.who(seat)): 0 for seat in range(SEATS)}
-        for trick in played.play.tricks:
-            counted[str(played.who(trick.winner))] += trick.points
-        return counted
 
     # Broadcasts: the first copy makes an event, the others must be equal.
 

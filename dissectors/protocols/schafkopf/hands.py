@@ -14,7 +14,7 @@ from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection,
 
 def dealt(context: SchafkopfContext, message: Message, connection: ClientConnection, played: Round) -> None:
     """Handle a hand of three or of six cards, before the first card is played."""
-    context.advance(played, "dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
+    played.advance("dealing" if message.fields["flag"] == "ERSTE3" else "bidding")
     hand = cards_of(message, "spielerhand")
     context.seat_by_turn(connection)
     seat = connection.seat
@@ -31,8 +31,8 @@ def dealt(context: SchafkopfContext, message: Message, connection: ClientConnect
     if _held_elsewhere(context, message, played, seat, hand) or known == hand:
         return
     played.dealt[seat] = hand
-    context.put_hand(played, seat)
-    _find_called(context, played, seat)
+    played.put_hand(seat)
+    _find_called(played, seat)
     who = played.who(seat)
     context.emit_of(message, "dealt", who, {"seat": seat, "name": who, "cards": hand}, played.game)
 
@@ -59,7 +59,7 @@ def compare(
         # The hand was not completely known; or the server repeats it.
         played.contested = played.contested or connection.hand_doubted
         gone = [card.card for card in played.play.cards() if card.seat == seat]
-        _learn(context, played, seat, list(dict.fromkeys(shown + gone)))
+        _learn(played, seat, list(dict.fromkeys(shown + gone)))
         connection.hand_doubted = False
         return
     if _is_refused(message, connection, played):
@@ -80,14 +80,14 @@ def compare(
     context.report_card_violation(message, played, key, "spielerhand", place, card=card)
 
 
-def _learn(context: SchafkopfContext, played: Round, seat: int, hand: list[str]) -> None:
+def _learn(played: Round, seat: int, hand: list[str]) -> None:
     """Set a hand; assumptions about other hands with one of its cards were wrong."""
     for other in [other for other, cards in played.dealt.items() if other != seat]:
         if not set(hand).isdisjoint(played.dealt[other]):
             del played.dealt[other]
     played.dealt[seat] = hand
-    context.put_hand(played, seat)
-    _find_called(context, played, seat)
+    played.put_hand(seat)
+    _find_called(played, seat)
 
 
 def _is_refused(message: Message, connection: ClientConnection, played: Round) -> bool:
@@ -116,23 +116,23 @@ def _held_elsewhere(
     return False
 
 
-def partner(context: SchafkopfContext, played: Round, seat: int) -> None:
+def partner(played: Round, seat: int) -> None:
     """Set the player's partner, publicly."""
     if played.partner != seat and played.player is not None:
         played.partner = seat
-        context.set_in_game(played, played.who(seat), "partner")
-        context.mark_known(played, "partner")
+        played.set_state(played.who(seat), "partner")
+        played.mark_known("partner")
 
 
-def _find_called(context: SchafkopfContext, played: Round, seat: int) -> None:
+def _find_called(played: Round, seat: int) -> None:
     """Note that the holder of the called Sau knows to be the partner."""
     mode = played.play.mode
     who = played.who(seat)
     if mode is not None and mode.called in played.dealt.get(seat, ()) and who is not None:
-        context.set_in_game(played, True, "private", who, "partner")
+        played.set_state(True, "private", who, "partner")
 
 
-def exchange(context: SchafkopfContext, played: Round) -> None:
+def exchange(played: Round) -> None:
     """Exchange the cards of a Hochzeit between the player and the partner."""
     pair = (played.player, played.partner)
     for giver, other in (pair, pair[::-1]):
@@ -146,10 +146,10 @@ def exchange(context: SchafkopfContext, played: Round) -> None:
         else:
             # Unknown until the server shows it.
             del played.dealt[giver]
-        context.put_hand(played, giver)
+        played.put_hand(giver)
 
 
-def find_called(context: SchafkopfContext, played: Round) -> None:
+def find_called(played: Round) -> None:
     """Search all known hands for the called Sau, as the mode is known now."""
     for seat in played.dealt:
-        _find_called(context, played, seat)
+        _find_called(played, seat)

@@ -9,8 +9,8 @@ import msgspec
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.state import RunningGame
 from kiebitz.dissectors.model import Stream
-from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, TO_WIN
-from kiebitz.dissectors.protocols.schafkopf.play import TRICKS, Play
+from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SEATS, TO_WIN
+from kiebitz.dissectors.protocols.schafkopf.play import TRICKS, Play, Trick
 
 Question = Literal["NAME", "ERSTE3", "SPIELSTDU", "KONTRA", "HOCHZEIT", "KARTE", "MODEL"]
 """A question to a client, named after the message that answers it."""
@@ -77,6 +77,54 @@ class Round(RunningGame, eq=False, kw_only=True):
             return None
         gone = {played.card for played in self.play.cards() if played.seat == seat}
         return [card for card in dealt if card not in gone]
+
+    def advance(self, phase: Phase) -> None:
+        """Advance a round to a phase; a connection that lags behind does not reset it."""
+        if PHASES.index(phase) >= PHASES.index(self.phase):
+            self.phase = phase
+            self.set_state(phase, "phase")
+
+    def put_hand(self, seat: int) -> None:
+        """Set the known cards of a hand, visible to its player only."""
+        who = self.who(seat)
+        hand = self.hand(seat)
+        if who is not None:
+            self.set_state(hand, "private", who, "hand")
+
+    def put_table(self) -> None:
+        """Set the cards on the table by seat, and the current trick."""
+        trick = self.play.current
+        if not trick.cards and self.play.tricks:
+            trick = self.play.tricks[-1]
+        self.set_state({str(card.seat): card.card for card in trick.cards}, "table")
+        self.set_state(trick.number, "trick")
+
+    def put_tricks(self) -> None:
+        """Set the finished tricks, and their points."""
+        self.set_state([self.trick(trick) for trick in self.play.tricks], "tricks")
+        counted = self.points()
+        if counted is not None:
+            self.set_state(counted, "points")
+
+    def trick(self, trick: Trick) -> dict[str, Any]:
+        """Return a trick as JSON."""
+        return {
+            "number": trick.number,
+            "cards": [card.card for card in trick.cards],
+            "seats": [card.seat for card in trick.cards],
+            "leader": self.who(trick.leader),
+            "winner": self.who(trick.winner),
+            "points": trick.points,
+        }
+
+    def points(self) -> dict[str, int] | None:
+        """Return each player's points so far; None if the play is not completely known."""
+        if not self.play.certain or any(trick.winner is None for trick in self.play.tricks):
+            return None
+        counted = {str(self.who(seat)): 0 for seat in range(SEATS)}
+        for trick in self.play.tricks:
+            counted[str(self.who(trick.winner))] += trick.points
+        return counted
 
 
 class ClientConnection(msgspec.Struct, eq=False):

@@ -19,7 +19,7 @@ from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection,
 
 def shown(context: SchafkopfContext, message: Message, connection: ClientConnection, played: Round) -> None:
     """Handle a snapshot from the server."""
-    context.advance(played, "playing")
+    played.advance("playing")
     if message.fields["flag"] == "SPIEL":
         context.seat_by_turn(connection)
     if context.is_impossible(message, played):
@@ -34,7 +34,7 @@ def shown(context: SchafkopfContext, message: Message, connection: ClientConnect
             return
         # The server repeats it, or something was missed.
         played.play.restart(message.fields["tisch"], message.fields["letzter_stich"])
-        context.mark_unknown(played, "tricks")
+        played.mark_unknown("tricks")
         played.contested = True
         try:
             news = _news(context, message, played)
@@ -127,7 +127,7 @@ def leads(context: SchafkopfContext, message: Message, played: Round, seat: int)
     played.play.current.leader = seat
     if trick.winner is None:
         trick.winner = seat
-        context.put_tricks(played)
+        played.put_tricks()
     elif trick.winner != seat and not trick.disputed:
         trick.disputed = True
         context.report_violation(
@@ -157,10 +157,10 @@ def _take(
             _breaks_suit(context, message, played, seat, card, trick)
         done = played.play.add(seat, card)
         who = played.who(seat)
-        context.put_hand(played, seat)
-        context.put_table(played)
+        played.put_hand(seat)
+        played.put_table()
         if played.play.mode is not None and card == played.play.mode.called:
-            hands.partner(context, played, seat)
+            hands.partner(played, seat)
         data: dict[str, Any] = {"seat": seat, "name": who, "card": card}
         if inferred:
             data["inferred"] = True
@@ -172,8 +172,8 @@ def _take(
 
 
 def _emit_trick(context: SchafkopfContext, message: Message, played: Round, trick: Trick) -> None:
-    context.put_tricks(played)
-    data = context.trick(played, trick)
+    played.put_tricks()
+    data = played.trick(trick)
     trick.event_id = context.emit_of(message, "trick", data["winner"], data, played.game).id
 
 

@@ -145,7 +145,7 @@ def _dran(context: SchafkopfContext, message: Message, connection: ClientConnect
     if leads and connection.tricks == len(play.tricks) and not play.current.cards and not play.over:
         snapshots.leads(context, message, played, seat)
     who = played.who(seat)
-    context.set_in_game(played, who, "turn")
+    played.set_state(who, "turn")
     event = context.emit_of(message, "turn", who, {"seat": seat, "name": who}, played.game)
     context.log.add(message.stream.id, key, event)
 
@@ -180,8 +180,8 @@ def _end(context: SchafkopfContext, message: Message, played: Round) -> None:
         reason = "not played"
     else:
         reason = "broken off"
-    context.advance(played, "over")
-    context.set_in_game(played, None, "turn")
+    played.advance("over")
+    played.set_state(None, "turn")
     played.game.ended_ns = message.ts_ns
     _result(context, played)
     context.emit_repeated(message, played, "round_ended", None, {"reason": reason})
@@ -195,7 +195,7 @@ def _result(context: SchafkopfContext, played: Round, **more: Any) -> None:
         "mode": played.mode,
         "player": played.who(played.player),
         "partner": played.who(played.partner),
-        "points": context.points(played) if played.mode is not None else None,
+        "points": played.points() if played.mode is not None else None,
         **more,
     }
     played.game.result = {"winner": None, "accounts": {}, **result}
@@ -281,7 +281,7 @@ def _sieger(context: SchafkopfContext, message: Message, connection: ClientConne
         context.report_violation(message, "tricks-missing", shown=shown, tricks=TRICKS)
     for seat in party:
         if seat != played.player and len(party) > 1:
-            hands.partner(context, played, seat)
+            hands.partner(played, seat)
     seats, kind = (sorted(set(won)), "won") if won else (party, "lost")
     names = [played.who(seat) for seat in seats]
     winning = seats if won else [seat for seat in range(SEATS) if seat not in party]
