@@ -10,21 +10,7 @@ from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, Target
 from kiebitz.dissectors.protocols.catan.board import Spot, at, ort, spot
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS
 from kiebitz.dissectors.protocols.catan.island import IslandModel
-from kiebitz.dissectors.protocols.catan.words import (
-    BAUEN,
-    DORF,
-    DORF_BAUEN,
-    FARBEN,
-    GRÖSSTE_RITTERMACHT,
-    ROHSTOFFE,
-    RÄUBER_VERSETZEN,
-    SPIEL_STARTEN,
-    STADT,
-    STRASSE,
-    STRASSE_BAUEN,
-    WARTET_AUF_BEGINN,
-    WÜRFELN,
-)
+from kiebitz.dissectors.protocols.catan.words import DORF, FARBEN, ROHSTOFFE, STADT, STRASSE
 
 _SETTLING_S = 0.01
 """Seconds after an answer until its consequences, which may precede or follow it, have been received."""
@@ -122,7 +108,7 @@ class CatanBot(Bot):
 
     def _update(self, shown: Fields) -> None:
         if shown["id"] != self._id:
-            if shown.get("Status") == WARTET_AUF_BEGINN:
+            if shown.get("Status") == "Wartet auf Spielbeginn":
                 self._colours[shown["id"]] = shown.get("Farbe", "")
             return
         self._status = shown.get("Status", self._status)
@@ -168,7 +154,7 @@ class CatanBot(Bot):
         """Queue the expected request, if none is pending."""
         if self._asked is not None or self._pending or self._refusals > _MAX_REFUSALS:
             return
-        if self._status == SPIEL_STARTEN:
+        if self._status == "Spiel starten":
             self._start()
         island = self._island
         if island is None:
@@ -179,13 +165,13 @@ class CatanBot(Bot):
             case "Würfeln":
                 self._new.clear()
                 # A knight may be played before the dice are rolled, and chat is possible at any time.
-                self._ask(SendMessage(WÜRFELN, {}), *self._knights(island), _GREETING)
+                self._ask(SendMessage("Würfeln", {}), *self._knights(island), _GREETING)
             case "Karten wegen Räuber abgeben":
                 self._ask(
                     SendMessage("Karten abgeben", {"Abgeben": self._random_cards(self._hand.total() // 2)})
                 )
             case "Räuber versetzen":
-                self._ask(*self._robberies(island, RÄUBER_VERSETZEN))
+                self._ask(*self._robberies(island, "Räuber versetzen"))
             case "Handeln oder Bauen" | "Bauen" if self._offered is None:
                 self._act(island)
 
@@ -197,13 +183,13 @@ class CatanBot(Bot):
             free = [colour for colour in FARBEN if colour not in taken] or [*FARBEN]
             self._queue_any([SendMessage("Spieler", {"Name": self.name, "Farbe": colour}) for colour in free])
         else:
-            self._ask(SendMessage(SPIEL_STARTEN, {}))
+            self._ask(SendMessage("Spiel starten", {}))
 
     def _found(self, island: IslandModel) -> None:
         island.in_setup = True
-        typ = DORF if self._status == DORF_BAUEN else STRASSE
+        typ = DORF if self._status == "Dorf bauen" else STRASSE
         spots = island.free(self._number, typ)
-        if self._status == STRASSE_BAUEN:
+        if self._status == "Straße bauen":
             ours = [road for road in island.board.edges_at(self._village) if road in spots]
             spots = ours or spots
         self._ask(*self._buildings(typ, spots))
@@ -255,7 +241,7 @@ class CatanBot(Bot):
 
     def _buildings(self, typ: str, spots: list[Spot]) -> list[SendMessage]:
         some = self.random.sample(spots, min(_MAX_SPOTS, len(spots)))
-        return [SendMessage(BAUEN, {"Typ": typ, "Ort": _written(where)}) for where in some]
+        return [SendMessage("Bauen", {"Typ": typ, "Ort": _written(where)}) for where in some]
 
     def _may_play(self, card: str) -> bool:
         return not self._has_played and self._cards[card] > self._new[card]
@@ -292,7 +278,7 @@ class CatanBot(Bot):
     def _leads_to(self, target_message: TargetMessage, choice: SendMessage) -> bool:
         if target_message.name == "Chatnachricht":
             return choice == _GREETING
-        if target_message.name in _CARDS or target_message.name == GRÖSSTE_RITTERMACHT:
+        if target_message.name in _CARDS or target_message.name == "Größte Rittermacht":
             if self._hand >= Counter(CARD_COST):
                 return choice.name == "Entwicklungskarte kaufen"
             # To get cards, it builds nothing and trades what there is.

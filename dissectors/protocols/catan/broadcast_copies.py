@@ -9,7 +9,6 @@ from kiebitz.dissectors.game.observation_merge import PartialView
 from kiebitz.dissectors.inspection.memo import BoundedCache
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.catan.hand import plain, total
-from kiebitz.dissectors.protocols.catan.words import GRÖSSTE_RITTERMACHT, LÄNGSTE_HANDELSSTRASSE
 
 MAX_COPY_DELAY_NS = 250_000_000
 """Maximum delay between copies: some servers use a thread per client, which may reorder them."""
@@ -78,8 +77,8 @@ def _partial_view(message: Message) -> PartialView:
             (player.get("Name") or "")[:_COMPARED],
             player.get("Farbe"),
             player.get("Rittermacht"),
-            player.get(LÄNGSTE_HANDELSSTRASSE),
-            player.get(GRÖSSTE_RITTERMACHT),
+            player.get("Längste Handelsstraße"),
+            player.get("Größte Rittermacht"),
             None if resources is None else total(resources),
         )
         # A player's own points include hidden cards; on some servers, so do the player's own cards.

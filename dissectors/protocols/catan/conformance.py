@@ -140,10 +140,7 @@ VIOLATIONS = (
     RuleViolation("card-not-allowed/asked", "Zug beenden", "server", _no_such_card, sends="Monopol"),
     RuleViolation("trade-rate/asked", "Zug beenden", "server", _one_for_one, sends="Seehandel"),
     RuleViolation(
-        "bad-target/asked",
-        "Räuber versetzen",
-        "server",
-        lambda fields, at: {**fields, "Ziel": _number(at)},
+        "bad-target/asked", "Räuber versetzen", "server", lambda fields, at: {**fields, "Ziel": _number(at)}
     ),
     RuleViolation("wrong-count", "Karten abgeben", "server", _one_more("Abgeben")),
     RuleViolation("out-of-turn/roll", "Würfelwurf", "client", _of_another("Spieler")),

@@ -18,7 +18,6 @@ from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.catan.board import spot_text
 from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR
 from kiebitz.dissectors.protocols.catan.hand import counts_text
-from kiebitz.dissectors.protocols.catan.words import SPIEL_STARTEN, WARTET_AUF_BEGINN
 
 _CARD_TARGETS = {
     "roads": ": {roads}",
@@ -137,7 +136,7 @@ class CatanIdentity(Identity):
     def as_copied(self, event: Event, copies: Sequence[Mapping[str, Any]]) -> Event:
         points: dict[int, int] = {}
         for told in (fields["Spieler"] for fields in copies):
-            if "Siegpunkte" in told and told.get("Status") not in (SPIEL_STARTEN, WARTET_AUF_BEGINN):
+            if "Siegpunkte" in told and told.get("Status") not in ("Spiel starten", "Wartet auf Spielbeginn"):
                 points[told["id"]] = max(told["Siegpunkte"], points.get(told["id"], told["Siegpunkte"]))
         changes = [(path, value) for path, value in event.changes if path[-1:] != ["points"]]
         if event.game_id is not None:

@@ -10,24 +10,10 @@ from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import Player
 from kiebitz.dissectors.protocols.catan.hand import Counts, Hand, counts_text, plain, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER
-from kiebitz.dissectors.protocols.catan.words import (
-    BAUEN,
-    DORF_BAUEN,
-    GRÖSSTE_RITTERMACHT,
-    HANDELN_ODER_BAUEN,
-    KARTEN,
-    KARTEN_ABGEBEN,
-    LÄNGSTE_HANDELSSTRASSE,
-    RÄUBER_VERSETZEN,
-    SPIEL_STARTEN,
-    STRASSE_BAUEN,
-    VERBINDUNG_VERLOREN,
-    WARTET_AUF_BEGINN,
-    WÜRFELN,
-)
+from kiebitz.dissectors.protocols.catan.words import KARTEN
 
-_HAS_THE_TURN = (DORF_BAUEN, STRASSE_BAUEN, WÜRFELN, RÄUBER_VERSETZEN, HANDELN_ODER_BAUEN, BAUEN)
-_HONOURS = {LÄNGSTE_HANDELSSTRASSE: "longest_road", GRÖSSTE_RITTERMACHT: "largest_army"}
+_HAS_THE_TURN = ("Dorf bauen", "Straße bauen", "Würfeln", "Räuber versetzen", "Handeln oder Bauen", "Bauen")
+_HONOURS = {"Längste Handelsstraße": "longest_road", "Größte Rittermacht": "largest_army"}
 
 
 def hallo(context: CatanContext, observation: Observation) -> None:
@@ -63,7 +49,7 @@ def statusupdate(context: CatanContext, observation: Observation) -> None:
     told = observation.fields["Spieler"]
     status = told.get("Status")
     known = context.players.get(told["id"])
-    if status == VERBINDUNG_VERLOREN and (known is None or known.gone):
+    if status == "Verbindung verloren" and (known is None or known.gone):
         return
     player = _join(context, observation, told["id"], _plays(context, status))
     _configured(context, observation, player, told)
@@ -82,9 +68,9 @@ def statusupdate(context: CatanContext, observation: Observation) -> None:
         _turn(context, observation, player, status)
     elif len(context.pending_changes) == pending:
         return
-    if status == VERBINDUNG_VERLOREN and status != before:
+    if status == "Verbindung verloren" and status != before:
         _gone(context, observation, player, LOST)
-    elif status == WARTET_AUF_BEGINN and status != before:
+    elif status == "Wartet auf Spielbeginn" and status != before:
         context.emit_observed(observation, "ready", player, {})
     else:
         context.emit_observed(
@@ -99,8 +85,8 @@ def _plays(context: CatanContext, status: str | None) -> bool:
     """
     game = context.game
     if game is not None and not game.certain:
-        return status not in (SPIEL_STARTEN, WARTET_AUF_BEGINN)
-    return status in _HAS_THE_TURN or status == KARTEN_ABGEBEN
+        return status not in ("Spiel starten", "Wartet auf Spielbeginn")
+    return status in _HAS_THE_TURN or status == "Karten wegen Räuber abgeben"
 
 
 def _configured(
@@ -126,7 +112,7 @@ def _configured(
 
 def _turn(context: CatanContext, observation: Observation, player: Player, status: str) -> None:
     game = context.game
-    if game is not None and status == HANDELN_ODER_BAUEN:
+    if game is not None and status == "Handeln oder Bauen":
         game.yielding = False
     if game is not None and status in _HAS_THE_TURN:
         game.has_turn(player, observation.ts_ns)
@@ -211,7 +197,7 @@ def _unannounced_discard(context: CatanContext, observation: Observation, player
     counts: Counts | None = None
     if player.discard is not None and hand.total - total(player.discard) == told:
         counts = player.discard
-    elif player.status == KARTEN_ABGEBEN and hand.total - told == hand.total // 2:
+    elif player.status == "Karten wegen Räuber abgeben" and hand.total - told == hand.total // 2:
         counts = hand.total // 2
     if counts is None:
         return False

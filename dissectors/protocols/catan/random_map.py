@@ -8,13 +8,7 @@ from typing import Any
 from kiebitz.dissectors.protocols.catan.board import ort
 from kiebitz.dissectors.protocols.catan.words import HAFEN, HÄFEN, MEER, WÜSTE
 
-_TERRAINS = (
-    *("Ackerland",) * 4,
-    *("Weideland",) * 4,
-    *("Wald",) * 4,
-    *("Hügelland",) * 3,
-    *("Gebirge",) * 3,
-)
+_TERRAINS = (*("Ackerland",) * 4, *("Weideland",) * 4, *("Wald",) * 4, *("Hügelland",) * 3, *("Gebirge",) * 3)
 _NUMBERS = (2, 3, 3, 4, 4, 5, 5, 6, 6, 8, 8, 9, 9, 10, 10, 11, 11, 12)
 _SHORE = 3
 """Distance of the sea from the middle."""

@@ -15,7 +15,6 @@ from kiebitz.dissectors.protocols.catan.board import Board, at, spot
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player
 from kiebitz.dissectors.protocols.catan.hand import counts_text, plain, total
 from kiebitz.dissectors.protocols.catan.placement import placement_problem
-from kiebitz.dissectors.protocols.catan.words import KARTEN_ABGEBEN, RÄUBER_VERSETZEN, WÜRFELN
 
 _NEED_TURN = frozenset(
     (
@@ -25,9 +24,9 @@ _NEED_TURN = frozenset(
     )
 )
 _STATUS = {
-    "Würfeln": WÜRFELN,
-    "Karten abgeben": KARTEN_ABGEBEN,
-    "Räuber versetzen": RÄUBER_VERSETZEN,
+    "Würfeln": "Würfeln",
+    "Karten abgeben": "Karten wegen Räuber abgeben",
+    "Räuber versetzen": "Räuber versetzen",
 }
 """The player's status that a request needs."""
 

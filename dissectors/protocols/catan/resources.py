@@ -13,7 +13,7 @@ from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player, Trade
 from kiebitz.dissectors.protocols.catan.hand import Counts, counts_text, plain, total
 from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER, Claim, Entry
-from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN_ABGEBEN, RÄUBER_VERSETZEN, STADT, STRASSE
+from kiebitz.dissectors.protocols.catan.words import DORF, STADT, STRASSE
 
 _COSTS = {"road": COSTS[STRASSE], "village": COSTS[DORF], "city": COSTS[STADT], "development card": CARD_COST}
 
@@ -161,10 +161,10 @@ def _likely_reason(game: CatanGame, player: Player, sign: int, counts: Counts) -
         stolen = (
             player is not turn if sign < 0 else any(_is_theft(game, entry) for entry in game.ledger.entries)
         )
-        if turn.status == RÄUBER_VERSETZEN or stolen:
+        if turn.status == "Räuber versetzen" or stolen:
             return ROBBER
     if sign < 0:
-        if player.status == KARTEN_ABGEBEN:
+        if player.status == "Karten wegen Räuber abgeben":
             return DISCARD
         return next((why for why, cost in _COSTS.items() if cost == counts), None)
     return None

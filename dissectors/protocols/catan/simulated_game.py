@@ -12,21 +12,7 @@ from kiebitz.dissectors.protocols.catan.island import IslandModel
 from kiebitz.dissectors.protocols.catan.placement import Building, longest_road
 from kiebitz.dissectors.protocols.catan.random_map import random_map
 from kiebitz.dissectors.protocols.catan.simulated_trade import TRADING, Market, RequestRefused, require
-from kiebitz.dissectors.protocols.catan.words import (
-    DORF,
-    DORF_BAUEN,
-    GRÖSSTE_RITTERMACHT,
-    HANDELN_ODER_BAUEN,
-    KARTEN_ABGEBEN,
-    LÄNGSTE_HANDELSSTRASSE,
-    ROHSTOFFE,
-    RÄUBER_VERSETZEN,
-    STADT,
-    STRASSE,
-    STRASSE_BAUEN,
-    WARTEN,
-    WÜRFELN,
-)
+from kiebitz.dissectors.protocols.catan.words import DORF, ROHSTOFFE, STADT, STRASSE
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
@@ -40,11 +26,7 @@ _MAX_TURNS = 200
 
 _ARMY = 3
 _LONG_ROAD = 5
-_DECK = (
-    *("Ritter",) * 14,
-    *("Siegpunkt",) * 5,
-    *("Straßenbau", "Monopol", "Erfindung") * 2,
-)
+_DECK = (*("Ritter",) * 14, *("Siegpunkt",) * 5, *("Straßenbau", "Monopol", "Erfindung") * 2)
 
 
 class Owner:
@@ -84,8 +66,8 @@ class SimulatedGame:
         """Send the dice that decide who begins; that player builds a village first."""
         for number, player in enumerate(self._order):
             self._host.broadcast("Würfelwurf", Spieler=player, Wurf=[6 - number, 1])
-        self._host.statuses |= dict.fromkeys(self._order, WARTEN)
-        self._host.statuses[self._founding[0]] = DORF_BAUEN
+        self._host.statuses |= dict.fromkeys(self._order, "Warten")
+        self._host.statuses[self._founding[0]] = "Dorf bauen"
 
     def points(self, player: int) -> int:
         """Return all points of a player, including those that others do not see."""
@@ -154,28 +136,28 @@ class SimulatedGame:
         holder = holder if best >= _LONG_ROAD else None
         if holder != self.longest:
             self.longest = holder
-            self._host.broadcast(LÄNGSTE_HANDELSSTRASSE, **({} if holder is None else {"Spieler": holder}))
+            self._host.broadcast("Längste Handelsstraße", **({} if holder is None else {"Spieler": holder}))
         knights = self.owners[player].knights
         most = self.owners[self.army].knights if self.army is not None else _ARMY - 1
         if knights > most and self.army != player:
             self.army = player
-            self._host.broadcast(GRÖSSTE_RITTERMACHT, Spieler=player)
+            self._host.broadcast("Größte Rittermacht", Spieler=player)
         if not self._founding and player == self.turn and self.points(player) >= POINTS:
             self.winner = player
 
     def _roll(self, player: int, fields: Fields) -> None:
-        self.may(player, WÜRFELN)
+        self.may(player, "Würfeln")
         dice = [self._chance.randint(1, 6), self._chance.randint(1, 6)]
         self._host.broadcast("Würfelwurf", Spieler=player, Wurf=dice)
         if sum(dice) != 7:
             for owner, counts in self._dues(sum(dice)).items():
                 self.gain(owner, counts)
-            self._host.statuses[player] = HANDELN_ODER_BAUEN
+            self._host.statuses[player] = "Handeln oder Bauen"
             return
         totals = {one: owner.hand.total() for one, owner in self.owners.items()}
         self._owing = {one: total // 2 for one, total in totals.items() if total > 7}
-        self._host.statuses[player] = WARTEN
-        self._host.statuses |= dict.fromkeys(self._owing, KARTEN_ABGEBEN)
+        self._host.statuses[player] = "Warten"
+        self._host.statuses |= dict.fromkeys(self._owing, "Karten wegen Räuber abgeben")
         self._robber_next()
 
     def _dues(self, number: int) -> dict[int, dict[str, int]]:
@@ -193,22 +175,22 @@ class SimulatedGame:
 
     def _robber_next(self) -> None:
         if not self._owing:
-            self._host.statuses[self.turn] = RÄUBER_VERSETZEN
+            self._host.statuses[self.turn] = "Räuber versetzen"
 
     def _discard(self, player: int, fields: Fields) -> None:
-        self.may(player, KARTEN_ABGEBEN)
+        self.may(player, "Karten wegen Räuber abgeben")
         counts: Counts = fields["Abgeben"]
         require(sum(counts.values()) == self._owing.get(player), "Falsche Anzahl")
         self.afford(player, counts)
         self.pay(player, counts, is_open=False)
         del self._owing[player]
-        self._host.statuses[player] = WARTEN
+        self._host.statuses[player] = "Warten"
         self._robber_next()
 
     def _end_turn(self, player: int, fields: Fields) -> None:
-        self.may(player, HANDELN_ODER_BAUEN)
+        self.may(player, "Handeln oder Bauen")
         self._market.close(player)
-        self._host.statuses[player] = WARTEN
+        self._host.statuses[player] = "Warten"
         self._next(self._order[(self._order.index(player) + 1) % len(self._order)])
 
     def _next(self, player: int) -> None:
@@ -218,12 +200,12 @@ class SimulatedGame:
         if self._turns > _MAX_TURNS:
             self.winner = max(self.owners, key=self.points)
         else:
-            self._host.statuses[player] = WÜRFELN
+            self._host.statuses[player] = "Würfeln"
 
     def _move_robber(self, player: int, fields: Fields) -> None:
-        self.may(player, RÄUBER_VERSETZEN)
+        self.may(player, "Räuber versetzen")
         to, target = self._robbed(player, fields)
-        self._host.statuses[player] = HANDELN_ODER_BAUEN
+        self._host.statuses[player] = "Handeln oder Bauen"
         self._host.broadcast("Räuber versetzt", Spieler=player, Ort=ort(to), **_target(target))
         self._steal(player, to, target)
 
@@ -250,7 +232,7 @@ class SimulatedGame:
         if self._founding:
             self._found(player, typ, where)
             return
-        self.may(player, HANDELN_ODER_BAUEN)
+        self.may(player, "Handeln oder Bauen")
         self.afford(player, COSTS[typ])
         require(where in self._island.free(player, typ), "Dort kann nicht gebaut werden")
         self.pay(player, COSTS[typ])
@@ -258,7 +240,7 @@ class SimulatedGame:
 
     def _found(self, player: int, typ: str, where: Spot) -> None:
         island = self._island
-        self.may(player, DORF_BAUEN if typ == DORF else STRASSE_BAUEN)
+        self.may(player, "Dorf bauen" if typ == DORF else "Straße bauen")
         is_free = where in island.free(player, typ)
         is_there = typ == DORF or where in island.board.edges_at(self._village)
         require(is_free and is_there, "Dort kann nicht gebaut werden")
@@ -268,18 +250,18 @@ class SimulatedGame:
             if len(island.buildings.towns(player)) == 2:
                 kinds = map(island.board.resource, where)
                 self.gain(player, Counter(kind for kind in kinds if kind is not None))
-            self._host.statuses[player] = STRASSE_BAUEN
+            self._host.statuses[player] = "Straße bauen"
             return
-        self._host.statuses[player] = WARTEN
+        self._host.statuses[player] = "Warten"
         self._founding.pop(0)
         if self._founding:
-            self._host.statuses[self._founding[0]] = DORF_BAUEN
+            self._host.statuses[self._founding[0]] = "Dorf bauen"
         else:
             island.in_setup = False
             self._next(self._order[0])
 
     def _buy(self, player: int, fields: Fields) -> None:
-        self.may(player, HANDELN_ODER_BAUEN)
+        self.may(player, "Handeln oder Bauen")
         self.afford(player, CARD_COST)
         require(bool(self._deck), "Keine Karten mehr")
         card = self._deck.pop()
@@ -289,7 +271,7 @@ class SimulatedGame:
         self._host.broadcast("Entwicklungskarte gekauft", [player], Spieler=player, Entwicklungskarte=card)
 
     def _card(self, player: int, card: str) -> None:
-        self.may(player, HANDELN_ODER_BAUEN, *([WÜRFELN] if card == "Ritter" else []))
+        self.may(player, "Handeln oder Bauen", *(["Würfeln"] if card == "Ritter" else []))
         owner = self.owners[player]
         require(not self._played and owner.cards[card] > owner.new[card], "Diese Karte geht nicht")
 

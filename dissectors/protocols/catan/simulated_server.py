@@ -9,14 +9,7 @@ from typing import Any
 from kiebitz.dissectors.conformance.bots import Disconnect, SendMessage, SimulatedServer
 from kiebitz.dissectors.protocols.catan.simulated_game import Fields, SimulatedGame
 from kiebitz.dissectors.protocols.catan.simulated_trade import RequestRefused
-from kiebitz.dissectors.protocols.catan.words import (
-    FARBEN,
-    GRÖSSTE_RITTERMACHT,
-    LÄNGSTE_HANDELSSTRASSE,
-    SPIEL_STARTEN,
-    VERBINDUNG_VERLOREN,
-    WARTET_AUF_BEGINN,
-)
+from kiebitz.dissectors.protocols.catan.words import FARBEN
 
 _MIN_PLAYERS, _MAX_PLAYERS = 3, 4
 
@@ -42,7 +35,7 @@ class CatanServer(SimulatedServer):
         player = self._numbers_at.pop(connection, None)
         if player is None:
             return
-        self.statuses[player] = VERBINDUNG_VERLOREN
+        self.statuses[player] = "Verbindung verloren"
         self._update()
         for known in (self.statuses, self._names, self._colours, self._shown):
             known.pop(player, None)
@@ -64,7 +57,7 @@ class CatanServer(SimulatedServer):
         self._update()
         self._send_to(connection, "OK")
         game = self._game
-        ready = [self.statuses[one] == WARTET_AUF_BEGINN for one in self._numbers_at.values()]
+        ready = [self.statuses[one] == "Wartet auf Spielbeginn" for one in self._numbers_at.values()]
         if game is not None and game.winner is not None:
             name_of = self._names.get(game.winner, str(game.winner))
             self._end(f"Spieler {name_of} hat das Spiel gewonnen.", game.winner)
@@ -75,10 +68,10 @@ class CatanServer(SimulatedServer):
         match name:
             case "Chatnachricht senden":
                 self.broadcast("Chatnachricht", Absender=player, Nachricht=fields["Nachricht"])
-            case "Spieler" if self.statuses[player] == SPIEL_STARTEN:
+            case "Spieler" if self.statuses[player] == "Spiel starten":
                 self._names[player] = fields.get("Name", self._names.get(player, ""))
                 self._colours[player] = fields.get("Farbe", self._colours.get(player, FARBEN[0]))
-            case "Spiel starten" if self.statuses[player] == SPIEL_STARTEN:
+            case "Spiel starten" if self.statuses[player] == "Spiel starten":
                 self._make_ready(player)
             case _ if self._game is not None:
                 self._game.request(player, name, fields)
@@ -92,7 +85,7 @@ class CatanServer(SimulatedServer):
             return
         player = next(self._ids)
         self._numbers_at[connection] = player
-        self.statuses[player] = SPIEL_STARTEN
+        self.statuses[player] = "Spiel starten"
         self._send_to(connection, "Willkommen", id=player)
         for other in self.statuses:
             if other != player:
@@ -100,10 +93,10 @@ class CatanServer(SimulatedServer):
         self._update()
 
     def _make_ready(self, player: int) -> None:
-        others = [other for other in self.statuses if self.statuses[other] == WARTET_AUF_BEGINN]
+        others = [other for other in self.statuses if self.statuses[other] == "Wartet auf Spielbeginn"]
         if self._colours.get(player) in (None, *(self._colours[other] for other in others)):
             raise RequestRefused("Farbe bereits vergeben")
-        self.statuses[player] = WARTET_AUF_BEGINN
+        self.statuses[player] = "Wartet auf Spielbeginn"
 
     def _begin(self) -> None:
         self._game = SimulatedGame(self, [*self._numbers_at.values()])
@@ -119,7 +112,7 @@ class CatanServer(SimulatedServer):
             for connection in self._numbers_at:
                 self._queue(Disconnect(connection))
             return
-        self.statuses = dict.fromkeys(self.statuses, SPIEL_STARTEN)
+        self.statuses = dict.fromkeys(self.statuses, "Spiel starten")
         self._update()
 
     def broadcast(self, name: str, shown_to: Collection[int] | None = None, /, **fields: Any) -> None:
@@ -151,8 +144,8 @@ class CatanServer(SimulatedServer):
             "Rohstoffe": {kind: number for kind, number in owner.hand.items() if number},
             "Rittermacht": owner.knights,
             "Entwicklungskarten": {card: number for card, number in owner.cards.items() if number},
-            GRÖSSTE_RITTERMACHT: game.army == player,
-            LÄNGSTE_HANDELSSTRASSE: game.longest == player,
+            "Größte Rittermacht": game.army == player,
+            "Längste Handelsstraße": game.longest == player,
         }
         return shown if is_open else _hidden(shown)
 

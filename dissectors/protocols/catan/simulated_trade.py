@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kiebitz.dissectors.protocols.catan.words import HANDELN_ODER_BAUEN
-
 if TYPE_CHECKING:
     from kiebitz.dissectors.protocols.catan.simulated_game import SimulatedGame
     from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
@@ -49,7 +47,7 @@ class Market:
 
     def overseas(self, player: int, fields: Fields) -> None:
         """Trade with the bank at the rates of the player's harbours. Raises Refused."""
-        self._game.may(player, HANDELN_ODER_BAUEN)
+        self._game.may(player, "Handeln oder Bauen")
         offer, demand = fields["Angebot"], fields["Nachfrage"]
         self._game.afford(player, offer)
         rates = self._game.rates(player)
@@ -62,7 +60,7 @@ class Market:
 
     def offer(self, player: int, fields: Fields) -> None:
         """Offer a trade to the other players. Raises Refused."""
-        self._game.may(player, HANDELN_ODER_BAUEN)
+        self._game.may(player, "Handeln oder Bauen")
         self._game.afford(player, fields["Angebot"])
         require(len(self._offers) < _MAX_OFFERS, "Zu viele Angebote")
         self._trades += 1
@@ -93,7 +91,7 @@ class Market:
 
     def conclude(self, player: int, fields: Fields) -> None:
         """Trade with a player that has accepted. Raises Refused."""
-        self._game.may(player, HANDELN_ODER_BAUEN)
+        self._game.may(player, "Handeln oder Bauen")
         trade, offer = self._wanted(fields)
         partner = fields["Mitspieler"]
         require(partner in offer.ready, "Nicht angenommen")

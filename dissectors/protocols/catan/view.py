@@ -25,23 +25,14 @@ from kiebitz.dissectors.game.view import (
     counted,
 )
 from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot, spot
-from kiebitz.dissectors.protocols.catan.words import (
-    DORF,
-    KARTEN,
-    ROHSTOFFE,
-    SPIEL_STARTEN,
-    STADT,
-    STRASSE,
-    WARTEN,
-    WARTET_AUF_BEGINN,
-)
+from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
 
 _LARGEST = 20
 """Maximum number of rows and columns to draw; the board for six players has seven."""
 
 MOST_PLAYERS = 6
 NOT_KNOWN = "?"
-_READINESS = {SPIEL_STARTEN: "not ready yet", WARTET_AUF_BEGINN: "ready"}
+_READINESS = {"Spiel starten": "not ready yet", "Wartet auf Spielbeginn": "ready"}
 
 Count = int | list[int]
 """A number, or minimum and maximum."""
@@ -187,8 +178,8 @@ def _marks(
     number: int, about: Mapping[str, Any], cards: Mapping[str, Count] | None, part: Mapping[str, Any]
 ) -> list[str]:
     found = []
-    status = about.get("status", WARTEN)
-    if status != WARTEN and (number != part.get("turn") or status != part.get("phase")):
+    status = about.get("status", "Warten")
+    if status != "Warten" and (number != part.get("turn") or status != part.get("phase")):
         found.append(status)
     if part.get("longest_road") == number:
         found.append("longest road")
