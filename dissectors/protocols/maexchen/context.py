@@ -6,7 +6,8 @@ reported for incomplete rounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog
@@ -41,6 +42,26 @@ class MaexchenContext(GameContext):
         self.previous: Round | None = None
         self.points = Points()
         self.last_number: int | None = None
+        self.token_owners: OrderedDict[Hashable, ClientConnection] = OrderedDict()
+        """The connections to which tokens were sent, oldest first."""
+        self.unsure: list[tuple[Message, ClientConnection]] = []
+        """Answers to unseen questions, judged later by `judge_unsure`."""
+        self.server_speaks = False
+        """True if the server has sent anything."""
+        self.owners: dict[str, ClientConnection] = {}
+        """The connection of each player, by name."""
+        self.absent: OrderedDict[str, None] = OrderedDict()
+        """Players without an open connection, the most recently seen last."""
+        self.with_commas: set[str] = set()
+        """Names that contain commas."""
+        self.gone: OrderedDict[str, None] = OrderedDict()
+        """Players who are no longer registered; servers still list them with the points."""
+        self.port_was_closed = False
+        """True if the server's port was closed, and the server has sent nothing since."""
+        self.spoke_ns = 0
+        """Time of the server's latest message to a registered client."""
+        self.registered_ns = self.scored_ns = -REORDERED_NS
+        """Times of the latest registration, and of the latest announced points."""
         self._started_ns = 0
         """Time of the latest start of a round."""
 

@@ -16,11 +16,7 @@ from kiebitz.dissectors.model import Message, Stream
 
 QuestionKind = Literal["join", "turn", "announce"]
 
-ASKED_BY: dict[QuestionKind, str] = {
-    "join": "ROUND STARTING",
-    "turn": "YOUR TURN",
-    "announce": "ROLLED",
-}
+ASKED_BY: dict[QuestionKind, str] = {"join": "ROUND STARTING", "turn": "YOUR TURN", "announce": "ROLLED"}
 
 ANSWERED_BY: dict[QuestionKind, str] = {"join": "JOIN", "turn": "ROLL or SEE", "announce": "ANNOUNCE"}
 
