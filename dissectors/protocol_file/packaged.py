@@ -18,7 +18,7 @@ import msgspec
 
 from kiebitz.dissectors.game.assembly import MakeTable, python_part
 from kiebitz.dissectors.grammar.codec import Codec
-from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.framing import Framer
 from kiebitz.dissectors.grammar.grammar import Grammar
 from kiebitz.dissectors.model import Direction, Transport
@@ -134,14 +134,25 @@ def _readers_stamp() -> int:
     return sum(int(each.st_mtime) + each.st_size for each in stats)
 
 
+Kinds = Mapping[IdentifierKind | KeysOf, str]
+"""Kinds of identifiers, and the keys that contain them, separated by blanks."""
+
+
 def packaged_grammar(
-    package: str, types: Mapping[str, FieldType] = MappingProxyType({}), **more: Any
+    package: str,
+    types: Mapping[str, FieldType] = MappingProxyType({}),
+    *,
+    data: Kinds = MappingProxyType({}),
+    state: Kinds = MappingProxyType({}),
+    **more: Any,
 ) -> Grammar:
     """Return the grammar in the TOML file of a package.
 
     Args:
         package: Name of the package.
         types: Types of fields in Python, by their names in the file.
+        data: The identifiers in the data of events.
+        state: The identifiers in the state.
         more: Further arguments of `grammar_with`.
 
     Raises:
@@ -153,8 +164,14 @@ def packaged_grammar(
         events=file.specification.event_kinds,
         rules=file.specification.table_rules,
         table_file=file.path,
+        data_identifiers=_by_key(data),
+        state_identifiers=_by_key(state),
         **more,
     )
+
+
+def _by_key(kinds: Kinds) -> IdentifierKinds:
+    return {key: kind for kind, keys in kinds.items() for key in keys.split()}
 
 
 def packaged_codec(package: str, grammar: Grammar) -> Any:

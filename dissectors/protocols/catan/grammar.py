@@ -6,56 +6,51 @@ is a further row.
 
 from __future__ import annotations
 
-from kiebitz.dissectors.grammar.field_type import IdentifierKinds, KeysOf
+from kiebitz.dissectors.grammar.field_type import KeysOf
+from kiebitz.dissectors.grammar.json.codec import JsonCodec
+from kiebitz.dissectors.grammar.json.diagnostics import Conventions
 from kiebitz.dissectors.protocol_file.packaged import packaged_codec, packaged_grammar
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
-from kiebitz.dissectors.protocols.catan.codec import CatanCodec
+
+
+class CatanCodec(JsonCodec):
+    """The codec; unknown messages are allowed, unless their names look misspelt."""
+
+    conventions = Conventions(
+        message='{"…":{…}} and a line feed',
+        codes={},
+        allows_extensions=True,
+        json_clause="4 Hinweise zu JSON",
+        message_clause="2 Grundlagen",
+        names_clause="3 Kompatibilität",
+    )
+
 
 PLAYER, NAME, TRADE = map(identifier_kind, ("id", "player", "trade"))
 
-# Kinds of identifiers in the events' data and in the state.
-DATA_IDENTIFIERS: IdentifierKinds = {
-    "actor": NAME,
-    "player": PLAYER,
-    "name": NAME,
-    "before": NAME,
-    "from_player": PLAYER,
-    "from_name": NAME,
-    "partner": PLAYER,
-    "partner_name": NAME,
-    "from": PLAYER,
-    "winner": PLAYER,
-    "points": KeysOf(PLAYER),
-    "Eigentümer": PLAYER,
-    "trade": TRADE,
-}
-STATE_IDENTIFIERS: IdentifierKinds = {
-    "players": KeysOf(PLAYER),
-    "id": PLAYER,
-    "name": NAME,
-    "private": KeysOf(NAME),
-    "turn": PLAYER,
-    "owner": PLAYER,
-    "player": PLAYER,
-    "accepted": PLAYER,
-    "winner": PLAYER,
-    "longest_road": PLAYER,
-    "largest_army": PLAYER,
-    "trades": KeysOf(TRADE),
-}
-ALIASES = {
-    "player": "name",
-    "from_player": "from_name",
-    "partner": "partner_name",
-    "from": "name",
-    "winner": "name",
-}
 
 GRAMMAR = packaged_grammar(
     __package__,
-    data_identifiers=DATA_IDENTIFIERS,
-    state_identifiers=STATE_IDENTIFIERS,
-    aliases=ALIASES,
+    data={
+        NAME: "actor name before from_name partner_name",
+        PLAYER: "player from_player partner from winner Eigentümer",
+        KeysOf(PLAYER): "points",
+        TRADE: "trade",
+    },
+    state={
+        KeysOf(PLAYER): "players",
+        PLAYER: "id turn owner player accepted winner longest_road largest_army",
+        NAME: "name",
+        KeysOf(NAME): "private",
+        KeysOf(TRADE): "trades",
+    },
+    aliases={
+        "player": "name",
+        "from_player": "from_name",
+        "partner": "partner_name",
+        "from": "name",
+        "winner": "name",
+    },
     # Hidden cards are a number, and one server names fields by letters.
     variable_shape=(
         "Rohstoffe",

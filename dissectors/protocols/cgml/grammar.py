@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
+from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.grammar.xml.markup import location_of as location_in
 from kiebitz.dissectors.protocol_file.packaged import packaged_codec, packaged_grammar
 from kiebitz.dissectors.protocols.cgml.cards import HAND, LADDER
-from kiebitz.dissectors.protocols.cgml.identifiers import (
-    DATA_IDENTIFIERS,
-    GROUP,
-    NAME,
-    PLAYER,
-    STATE_IDENTIFIERS,
-    URL,
-)
 from kiebitz.dissectors.protocols.cgml.types import Card, Pattern, Range, Version
+
+PLAYER = IdentifierKind("player", of_player=True, global_=True)
+NAME = IdentifierKind("name", of_player=True, null_values=("",))
+GROUP = IdentifierKind("group")
+URL = IdentifierKind("url", of_server=True)
+ADDRESS = IdentifierKind("address")
 
 TYPES: dict[str, FieldType] = {
     "version": Version(),
@@ -52,8 +51,23 @@ TYPES: dict[str, FieldType] = {
 GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
-    data_identifiers=DATA_IDENTIFIERS,
-    state_identifiers=STATE_IDENTIFIERS,
+    data={
+        PLAYER: "actor player players id winner winners losers",
+        NAME: "name",
+        KeysOf(PLAYER): f"money {CALLED}",
+        GROUP: "group",
+        URL: "url",
+    },
+    state={
+        PLAYER: "players accepted seats player turn declarer winner",
+        NAME: "name",
+        KeysOf(PLAYER): "hands private money",
+        KeysOf(GROUP): "groups",
+        GROUP: "group",
+        URL: "url",
+        KeysOf(URL): "servers",
+        KeysOf(ADDRESS): "loads",
+    },
     aliases={"id": "name"},
     # A client sends one player, a server all of them.
     variable_shape=("player",),

@@ -10,15 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import (
-    FieldType,
-    IdentifierKind,
-    IdentifierKinds,
-    KeysOf,
-    Mismatch,
-    Rename,
-    Replace,
-)
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch, Rename, Replace
 from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.protocol_file.packaged import packaged_grammar
@@ -149,24 +141,15 @@ TYPES: dict[str, FieldType] = {
     "scores": Scores(),
 }
 
-# Identifiers in the data of the events, and in the state.
-DATA_IDENTIFIERS: IdentifierKinds = {
-    "actor": PLAYER,
-    "name": PLAYER,
-    "names": PLAYER,
-    "players": PLAYER,
-    "scores": KeysOf(PLAYER),
-    "round": ROUND,
-}
-STATE_IDENTIFIERS: IdentifierKinds = {
-    **DATA_IDENTIFIERS,
-    "private": KeysOf(PLAYER),
-    "turn": PLAYER,
-    "rolling": PLAYER,
-    "seer": PLAYER,
-    "address": ADDRESS,
-}
 
 GRAMMAR = packaged_grammar(
-    __package__, TYPES, data_identifiers=DATA_IDENTIFIERS, state_identifiers=STATE_IDENTIFIERS
+    __package__,
+    TYPES,
+    data={PLAYER: "actor name names players", KeysOf(PLAYER): "scores", ROUND: "round"},
+    state={
+        PLAYER: "actor name names players turn rolling seer",
+        KeysOf(PLAYER): "scores private",
+        ROUND: "round",
+        ADDRESS: "address",
+    },
 )

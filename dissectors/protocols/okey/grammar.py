@@ -16,7 +16,6 @@ from kiebitz.dissectors.grammar.field_type import (
     WHOLE_REST,
     FieldType,
     IdentifierKind,
-    IdentifierKinds,
     KeysOf,
     Mismatch,
     Rename,
@@ -266,32 +265,17 @@ TYPES: dict[str, FieldType] = {
     "high-scores": _list(_SCORE, "name, date and number of turns, for each win"),
 }
 
-# Identifiers in the data of the events, and in the state.
-DATA_IDENTIFIERS: IdentifierKinds = {
-    "actor": NAME,
-    "name": NAME,
-    "before": NAME,
-    "from": NAME,
-    "to": NAME,
-    "lobby": LOBBY,
-    "seat": SEAT,
-    "turn": SEAT,
-}
-STATE_IDENTIFIERS: IdentifierKinds = {
-    "players": NAME,
-    "ready": NAME,
-    "name": NAME,
-    "private": KeysOf(NAME),
-    "winner": NAME,
-    "lobbies": KeysOf(LOBBY),
-    "lobby": LOBBY,
-}
 
 GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
-    data_identifiers=DATA_IDENTIFIERS,
-    state_identifiers=STATE_IDENTIFIERS,
+    data={NAME: "actor name before from to", LOBBY: "lobby", SEAT: "seat turn"},
+    state={
+        NAME: "players ready name winner",
+        KeysOf(NAME): "private",
+        KeysOf(LOBBY): "lobbies",
+        LOBBY: "lobby",
+    },
     aliases={"before": "name"},
     more_words=("Lobby",),
 )

@@ -14,14 +14,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import (
-    FieldType,
-    IdentifierKind,
-    IdentifierKinds,
-    KeysOf,
-    Mismatch,
-    Rename,
-)
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch, Rename
 from kiebitz.dissectors.grammar.fields import ListText, PartsText, Text, Word
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, Wrong
@@ -289,38 +282,23 @@ TYPES: dict[str, FieldType] = {
     "nothing": Choice(f'"{EMPTY}"', EMPTY, title=f'"{EMPTY}"'),
 }
 
-# Identifiers in the data of the events, and in the state. Seats rotate with the rounds.
-DATA_IDENTIFIERS: IdentifierKinds = {
-    "actor": NAME,
-    "name": NAME,
-    "names": NAME,
-    "player": NAME,
-    "partner": NAME,
-    "proposer": NAME,
-    "leader": NAME,
-    "winner": NAME,
-    "accounts": KeysOf(NAME),
-    "seat": SEAT,
-    "seats": SEAT,
-    "round": ROUND,
-}
-STATE_IDENTIFIERS: IdentifierKinds = {
-    **DATA_IDENTIFIERS,
-    "players": KeysOf(NAME),
-    "private": KeysOf(NAME),
-    "points": KeysOf(NAME),
-    "seats": NAME,
-    "turn": NAME,
-    "knocks": NAME,
-    "kontra": NAME,
-}
 
 GRAMMAR = packaged_grammar(
     __package__,
     TYPES,
     foreign=True,
-    data_identifiers=DATA_IDENTIFIERS,
-    state_identifiers=STATE_IDENTIFIERS,
+    data={
+        NAME: "actor name names player partner proposer leader winner",
+        KeysOf(NAME): "accounts",
+        SEAT: "seat seats",
+        ROUND: "round",
+    },
+    state={
+        NAME: "actor name names player partner proposer leader winner seats turn knocks kontra",
+        KeysOf(NAME): "accounts players private points",
+        SEAT: "seat",
+        ROUND: "round",
+    },
     # A client sends its own answer, the server those of all.
     variable_shape=("kontra",),
     more_words=(TWICE_ENCODED,),
