@@ -100,7 +100,7 @@ class Presentation:
 
         Subclasses may choose the sentence by the event's data.
         """
-        return self._grammar.events[event.kind].sentence
+        return self._grammar.events[event.kind].sentence_for(event.data)
 
     def describe(self, event: Event) -> str:
         """Return the sentence of an event; unknown values are question marks."""

@@ -128,6 +128,10 @@ class MessageType(_MessageHead, frozen=True, kw_only=True):
         return [value for kind, value in named if kind.of_player and isinstance(value, str)]
 
 
+NeededValue = tuple[str, bool, Any]
+"""A field of an event's data, True if it must have a value, False if it must not, and the value."""
+
+
 class _EventHead(msgspec.Struct, frozen=True):
     """Attributes of an event kind that may be given by position."""
 
@@ -140,6 +144,7 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
     """A kind of event: its data fields, a sentence with them in braces, and its visibility.
 
     Attributes:
+        instead: Other sentences, each with what an event's data must have for it. The first that fits counts.
         secret: True if only its actor knows of it.
         ending: Field that may contain how a connection ended.
         reported_by: Messages that report it on its actor's own connection.
@@ -160,6 +165,7 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
     The last three may be conditions on the event's data in the notation of protocol files.
     """
 
+    instead: tuple[tuple[tuple[NeededValue, ...], str], ...] = ()
     secret: bool = False
     ending: str | None = None
     reported_by: tuple[str, ...] = ()
@@ -174,6 +180,13 @@ class EventKind(_EventHead, frozen=True, kw_only=True):
     ends: bool | str = False
     cancels: bool | str = False
     timeout: bool | str = False
+
+    def sentence_for(self, data: Mapping[str, Any]) -> str:
+        """Return the sentence for an event with this data."""
+        for needed, sentence in self.instead:
+            if all((data.get(field) == value) is must for field, must, value in needed):
+                return sentence
+        return self.sentence
 
     def changed_paths(self, game: int | None, data: Mapping[str, Any]) -> Iterator[list[str]]:
         """Yield the paths in `reveals` for an event of this game with this data."""

@@ -189,6 +189,7 @@ class PythonEventTable(NamedTable, kw_only=True, frozen=True):
     Attributes:
         data: Names of the event's values.
         say: Sentence with values in braces.
+        instead: Conditions such as 'mode=NICHTS', 'tile=' for null or 'why!=', and sentences in place of say.
         on: Messages that report it on the connection of its actor.
         identifies: True if these messages identify the connection's player.
         restores: True if a client is an earlier player again.
@@ -207,6 +208,7 @@ class PythonEventTable(NamedTable, kw_only=True, frozen=True):
 
     data: Annotated[tuple[str, ...], one_or_several("a name or a list of names")] = ()
     say: str
+    instead: Annotated[Mapping[str, str], values("a table from conditions to sentences")] = {}
     on: Names = ()
     identifies: bool = False
     restores: bool = False

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.filters.syntax import WORDS
-from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, EventKind, Rule
+from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, EventKind, NeededValue, Rule
 from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, Pattern, expressions_in
 from kiebitz.dissectors.protocol_file.reading.document import Document, PythonEventTable, PythonRuleTable
+from kiebitz.dissectors.protocol_file.reading.notation import near, plain_value
 from kiebitz.dissectors.protocol_file.reading.scope import (
     KEPT,
     Names,
@@ -79,14 +80,34 @@ class GameSections:
             if isinstance(table, PythonEventTable):
                 path: Path = ("events", table.key)
                 data = tuple(" ".join(table.data).split())
-                self._check_plain((*path, "say"), table.say)
-                self._source.check_braces((*path, "say"), table.say, data, "value")
+                self._check_told((*path, "say"), table.say, data)
+                for condition, sentence in table.instead.items():
+                    self._check_told((*path, "instead", condition), sentence, data)
+                needed = tuple(self._needed(path, each, data) for each in table.instead)
                 self._source.check_names((*path, "on"), table.on, self._known)
                 for key in ("ends", "cancels", "timeout"):
                     if isinstance(condition := getattr(table, key), str):
                         check_expression(self._source, (*path, key), condition, Names(None, data, ()))
-                more = _attributes(table, "key", "data", "say", "on")
-                yield EventKind(table.key, data, table.say, reported_by=table.on, **more)
+                instead = tuple(zip(needed, table.instead.values(), strict=True))
+                more = _attributes(table, "key", "data", "say", "instead", "on")
+                yield EventKind(table.key, data, table.say, instead=instead, reported_by=table.on, **more)
+
+    def _check_told(self, path: Path, sentence: str, data: Sequence[str]) -> None:
+        """Report mistakes in the sentence of an event with this data."""
+        self._check_plain(path, sentence)
+        self._source.check_braces(path, sentence, data, "value")
+
+    def _needed(self, path: Path, text: str, data: Sequence[str]) -> tuple[NeededValue, ...]:
+        """Return the values that the conditions of a sentence name; report what is no condition."""
+        found = []
+        for condition in text.split():
+            field, equals, value = condition.partition("=")
+            name = field.removesuffix("!")
+            if name not in data or not equals:
+                problem = f"no value {name}{near(name, data)}" if equals else f"{name} needs = and a value"
+                self._source.wrong_key((*path, "instead", text), problem)
+            found.append((name, name == field, plain_value(value)))
+        return tuple(found)
 
     def table_rules(self) -> Iterator[Rule]:
         """Yield the rules of a table in Python."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -162,6 +162,16 @@ def json_kinds(kind: FieldTypeSpec) -> Collection[str]:
             return ("a text", "a number", "true or false", "a list", "an object", "null")
         case _:
             return ("a number",)
+
+
+_WORDS: Mapping[str, Any] = {"": None, "true": True, "false": False}
+
+
+def plain_value(text: str) -> Any:
+    """Return the value of a text: a whole number, true, false, null if it is empty, or a word."""
+    if re.fullmatch(r"-?\d{1,15}", text):
+        return int(text)
+    return _WORDS.get(text, text)
 
 
 def near(word: str, known: Collection[str]) -> str:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import ROLES, Expectation, Refusal
 from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.protocol_file.reading.document import ExpectationTable
-from kiebitz.dissectors.protocol_file.reading.notation import near
+from kiebitz.dissectors.protocol_file.reading.notation import near, plain_value
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.sections import ProbeSpec, SpellingSpec
 from kiebitz.dissectors.protocol_file.specification import MessageSpec
 
 _REFUSAL = re.compile(r"(?P<message>.*?)(?:\s+(?P<field>[^\s=]+)=(?P<value>.*))?", re.DOTALL)
 _NAMED = re.compile(r"\{(\w+)\}")
-_WORDS: Mapping[str, Any] = {"": None, "true": True, "false": False}
 
 
 def _refusal(text: str) -> Refusal:
@@ -26,9 +24,7 @@ def _refusal(text: str) -> Refusal:
     found = _REFUSAL.fullmatch(text)
     assert found is not None, "the pattern fits any text"
     value = found["value"]
-    if value is not None and re.fullmatch(r"-?\d{1,15}", value):
-        value = int(value)
-    return Refusal(found["message"].strip(), found["field"], _WORDS.get(value, value))
+    return Refusal(found["message"].strip(), found["field"], None if value is None else plain_value(value))
 
 
 class ProbeSections:

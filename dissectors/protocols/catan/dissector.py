@@ -73,25 +73,11 @@ class CatanPresentation(Presentation):
 
     def template(self, event: Event) -> str:
         template, data = super().template(event), event.data
-        match event.kind:
-            case "gained" | "paid" if data.get("why") is None:
-                return template.removesuffix(" ({why})")
-            case "robber" if data.get("from_name") is not None:
-                return f"{template} and robs {{from_name}}"
-            case "built" if data.get("place") is None:
-                return "{name} builds {type}"
-            case "bought_card" if data.get("card") is None:
-                return "{name} buys a development card"
-            case "played_card" if not _shows_whole_hand(data.get("resources")):
-                return template + next(
-                    (more for field, more in _CARD_TARGETS.items() if data.get(field) is not None), ""
-                )
-            case "refused":
-                what = "" if data.get("what") is None else " {what}"
-                return f"{{name}} is refused{what}" + ("" if data.get("why") is None else ": {why}")
-            case "ended" if data.get("winner") is None:
-                return "the game is over"
-        return template
+        if event.kind != "played_card" or _shows_whole_hand(data.get("resources")):
+            return template
+        return template + next(
+            (more for field, more in _CARD_TARGETS.items() if data.get(field) is not None), ""
+        )
 
     def words(self, value: Any) -> str:
         if isinstance(value, dict):

@@ -53,24 +53,9 @@ class CgmlPresentation(Presentation):
         return card_words(value) if isinstance(value, str) and value in PACK else super().words(value)
 
     def template(self, event: Event) -> str:
-        template, data = super().template(event), event.data
-        match event.kind:
-            case "connected" if data.get("role") == "server":
-                return "the game server {url} logs in"
-            case "bid" if data.get("call") == "PASS":
-                return "{player} passes"
-            case "contract" if data.get("game") == "PASS":
-                return "all players pass, {player} last"
-            case "trump" if data.get("trump") is None:
-                # A game without trumps; no question mark for them.
-                return "{player} plays {game}, without trumps"
-            case "trump" if data.get("second") is not None:
-                return f"{template}, second colour {{second}}"
-            case "renonc" if data.get("card") is None:
-                return "{player} revokes"
-            case "paused" if data.get("message") is None:
-                return "{player} pauses"
-        return template
+        if event.kind == "connected" and event.data.get("role") == "server":
+            return "the game server {url} logs in"
+        return super().template(event)
 
 
 class Cgml(Dissector):

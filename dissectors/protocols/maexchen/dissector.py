@@ -7,7 +7,6 @@ from types import MappingProxyType
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import Identity
-from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of, packaged_codec
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
@@ -21,11 +20,6 @@ class MaexchenPresentation(Presentation):
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("scores", {}))
-
-    def template(self, event: Event) -> str:
-        if event.kind == "rejected" and event.data.get("reason") is None:
-            return "{name} is refused"
-        return super().template(event)
 
 
 MAEXCHEN = Dissector(

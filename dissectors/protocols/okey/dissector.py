@@ -41,13 +41,6 @@ exchange_words = each(lambda tile: EMPTY if tile is None else tile_words(tile))
 """The words for the four exchange stacks: the tile on top of each."""
 
 
-_LEAVES = {
-    "LEFT": "{name} leaves the lobby",
-    "LLOB": "{name} leaves the lobby",
-    "LOGO": "{name} logs out",
-}
-"""The sentence about a player who leaves, by message."""
-
 _COMMON_NAMES = frozenset(("PING", "+PING", "NAME", "STAT", "LEFT"))
 """Names of messages that other line protocols have, too."""
 
@@ -69,25 +62,8 @@ class OkeyPresentation(Presentation):
     )
 
     def template(self, event: Event) -> str:
-        data = event.data
-        match event.kind:
-            case "dealt" if data.get("deck") is None:
-                return "{name} gets their tiles at seat {seat}"
-            case "returned" if data.get("deck") is None:
-                return "{name} is back at seat {seat}"
-            case "cheated" if data.get("deck") is None:
-                return "{name} takes a winning deck"
-            case "drew":
-                tile = "a tile" if data.get("tile") is None else "{tile}"
-                return f"{{name}} draws {tile}" + ("" if data.get("stack") is None else " from {stack}")
-            case "put":
-                tile = "a tile" if data.get("tile") is None else "{tile}"
-                may = "is not allowed to put" if data.get("valid") is False else "puts"
-                return f"{{name}} {may} {tile}"
-            case "status" if data.get("exchange") == [None] * SEATS:
-                return "it is {name}'s turn; the exchange stacks are empty"
-            case "left":
-                return _LEAVES.get(str(data.get("reason")), super().template(event))
+        if event.kind == "status" and event.data.get("exchange") == [None] * SEATS:
+            return "it is {name}'s turn; the exchange stacks are empty"
         return super().template(event)
 
     def words(self, value: Any) -> str:

@@ -7,20 +7,12 @@ from types import MappingProxyType
 from kiebitz.dissectors.dissector import Dissector, Likeness, likeness
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import OTHERS, Identity
-from kiebitz.dissectors.model import ENDINGS, Direction, Event
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
-from kiebitz.dissectors.protocols.schafkopf.cards import NICHTS
 from kiebitz.dissectors.protocols.schafkopf.codec import CODEC
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.protocols.schafkopf.words import card_words, cards_words, mode_words
-
-_ANSWERS = {
-    "ERSTE3": {"JA": "{name} knocks", "NEIN": "{name} does not knock"},
-    "KONTRA": {"JA": "{name} says Kontra", "NEIN": "{name} does not say Kontra"},
-    "HOCHZEIT": {"JA": "{name} accepts the Hochzeit", "NEIN": "{name} declines the Hochzeit"},
-}
-"""The sentence for an answer, by question and answer."""
 
 
 class SchafkopfPresentation(Presentation):
@@ -33,21 +25,6 @@ class SchafkopfPresentation(Presentation):
 
     def scores(self, state: State) -> dict[str, int]:
         return dict(state.get("accounts", {}))
-
-    def template(self, event: Event) -> str:
-        data = event.data
-        match event.kind:
-            case "answered":
-                answers = _ANSWERS.get(str(data.get("question")), {})
-                return answers.get(str(data.get("answer")), super().template(event))
-            case "bid" if data.get("mode") == NICHTS:
-                return "{name} passes"
-            case "best_bid" if data.get("mode") == NICHTS:
-                return "there is no bid yet"
-            case "left" if str(data.get("reason")) not in ENDINGS:
-                # The client announced that it leaves.
-                return "{name} leaves"
-        return super().template(event)
 
 
 class Schafkopf(Dissector):

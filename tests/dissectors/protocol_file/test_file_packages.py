@@ -86,6 +86,7 @@ COPIES = {
     "okey.table:OkeyTable": "table must be that of the installed protocol: okey.table:OkeyTable",
     "okey.codec:OkeyCodec": "codec must be that of the installed protocol: okey.codec:OkeyCodec",
     "okey.view:view_of": "view must be that of the installed protocol: okey.view:view_of",
+    '"deck=" = ': "no value dek: did you mean deck?",
     "names < LPLA": "no type nams: did you mean names?",
     'protocol = "okey"': "only the file of an installed package may name Python",
 }
@@ -105,6 +106,7 @@ def test_a_copy_of_an_installed_file_is_checked(
         .replace("Codec", "Game")
         .replace("view_of", "view")
         .replace("names", "nams")
+        .replace("deck=", "dek=")
     )
     text = text.replace(part, changed.replace('"okey"', '"okay"')) if part else text
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
