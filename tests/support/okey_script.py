@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.okey.codec import CODEC
-from kiebitz.dissectors.protocols.okey.grammar import WORDS
+from kiebitz.dissectors.protocols.okey.grammar import CODEC, WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, SEATS, SLOTS
 
 PACK = [f"{number}:{colour}" for number in range(1, HIGHEST + 1) for colour in COLOURS] * 2

@@ -8,7 +8,7 @@ from kiebitz.dissectors.game.broadcast_dedup import text_key
 from kiebitz.dissectors.game.observation_merge import PartialView
 from kiebitz.dissectors.inspection.memo import BoundedCache
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.catan.hand import plain, total
+from kiebitz.dissectors.protocols.catan.ledger import plain, total
 
 MAX_COPY_DELAY_NS = 250_000_000
 """Maximum delay between copies: some servers use a thread per client, which may reorder them."""

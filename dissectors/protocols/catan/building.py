@@ -9,17 +9,20 @@ from collections import Counter
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.protocols.catan import resources
-from kiebitz.dissectors.protocols.catan.board import Spot, at, spot, spot_text
-from kiebitz.dissectors.protocols.catan.context import CatanContext
-from kiebitz.dissectors.protocols.catan.game import COSTS, CatanGame, Player, place_text
-from kiebitz.dissectors.protocols.catan.ledger import START, Claim
-from kiebitz.dissectors.protocols.catan.placement import (
+from kiebitz.dissectors.protocols.catan.board import (
     PIECES,
     ROAD_INTERRUPTED,
     Building,
+    Spot,
+    at,
     longest_road,
     placement_problem,
+    spot,
+    spot_text,
 )
+from kiebitz.dissectors.protocols.catan.context import CatanContext
+from kiebitz.dissectors.protocols.catan.game import COSTS, CatanGame, Player, place_text
+from kiebitz.dissectors.protocols.catan.ledger import START, Claim
 from kiebitz.dissectors.protocols.catan.words import DORF, FARBEN, STADT, STRASSE
 
 _WHY = {STRASSE: "road", DORF: "village", STADT: "city"}

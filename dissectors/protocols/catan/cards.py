@@ -9,8 +9,7 @@ from kiebitz.dissectors.protocols.catan import building, resources, turns
 from kiebitz.dissectors.protocols.catan.board import at, spot
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, CatanGame, Player
-from kiebitz.dissectors.protocols.catan.hand import Counts, total
-from kiebitz.dissectors.protocols.catan.ledger import MONOPOLY, Claim
+from kiebitz.dissectors.protocols.catan.ledger import MONOPOLY, Claim, Counts, total
 from kiebitz.dissectors.protocols.catan.words import STRASSE
 
 _ARMY = 3

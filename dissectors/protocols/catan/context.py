@@ -12,10 +12,10 @@ from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.grammar.json.diagnostics import format_path
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.model import Event, Findings, Ids, TableInfo
-from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.catan.game import POINTS_TO_WIN, CatanGame, Player, shown_points
 from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR
-from kiebitz.dissectors.protocols.catan.hand import Hand
+from kiebitz.dissectors.protocols.catan.ledger import Hand
+from kiebitz.dissectors.protocols.catan.requests import ClientConnection
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
 _MAX_NAME_LENGTH = 200

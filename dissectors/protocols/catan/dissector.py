@@ -17,7 +17,7 @@ from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
 from kiebitz.dissectors.protocols.catan.board import spot_text
 from kiebitz.dissectors.protocols.catan.grammar import CODEC, GRAMMAR
-from kiebitz.dissectors.protocols.catan.hand import counts_text
+from kiebitz.dissectors.protocols.catan.ledger import counts_text
 
 _CARD_TARGETS = {
     "roads": ": {roads}",

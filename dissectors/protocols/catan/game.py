@@ -10,10 +10,8 @@ import msgspec
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.game.state import RunningGame
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.catan.board import Board, Hex
-from kiebitz.dissectors.protocols.catan.hand import Counts, Hand
-from kiebitz.dissectors.protocols.catan.ledger import Ledger
-from kiebitz.dissectors.protocols.catan.placement import Buildings, longest_road
+from kiebitz.dissectors.protocols.catan.board import Board, Buildings, Hex, longest_road
+from kiebitz.dissectors.protocols.catan.ledger import Counts, Hand, Ledger
 from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
 
 BANK = 19

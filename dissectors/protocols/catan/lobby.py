@@ -8,8 +8,16 @@ from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import LOST, Message
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import Player
-from kiebitz.dissectors.protocols.catan.hand import Counts, Hand, counts_text, plain, total
-from kiebitz.dissectors.protocols.catan.ledger import DISCARD, MONOPOLY, ROBBER
+from kiebitz.dissectors.protocols.catan.ledger import (
+    DISCARD,
+    MONOPOLY,
+    ROBBER,
+    Counts,
+    Hand,
+    counts_text,
+    plain,
+    total,
+)
 from kiebitz.dissectors.protocols.catan.words import KARTEN
 
 _HAS_THE_TURN = ("Dorf bauen", "Straße bauen", "Würfeln", "Räuber versetzen", "Handeln oder Bauen", "Bauen")

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kiebitz.dissectors.protocols.catan.board import Hex, Spot, at, ort, spot
+from kiebitz.dissectors.protocols.catan.board import Building, Hex, Spot, at, longest_road, ort, spot
 from kiebitz.dissectors.protocols.catan.game import BANK, CARD_COST, COSTS
-from kiebitz.dissectors.protocols.catan.island import IslandModel
-from kiebitz.dissectors.protocols.catan.placement import Building, longest_road
-from kiebitz.dissectors.protocols.catan.random_map import random_map
+from kiebitz.dissectors.protocols.catan.island import IslandModel, random_map
 from kiebitz.dissectors.protocols.catan.simulated_trade import TRADING, Market, RequestRefused, require
 from kiebitz.dissectors.protocols.catan.words import DORF, ROHSTOFFE, STADT, STRASSE
 

@@ -1,7 +1,7 @@
 """The Catan table: turns messages into players, games, dice, buildings, resources and trades.
 
 All copies of a broadcast are merged into one observation. Observations and requests are then processed in
-order, by the handlers in `lobby.py`, `turns.py`, `resources.py`, `building.py`, `cards.py` and `trading.py`.
+order, by the handlers in `lobby.py`, `turns.py`, `resources.py`, `building.py` and `cards.py`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocols.catan import building, cards, lobby, resources, trading, turns
-from kiebitz.dissectors.protocols.catan.board import Board, at, spot
+from kiebitz.dissectors.protocols.catan import building, cards, lobby, resources, turns
+from kiebitz.dissectors.protocols.catan.board import Board, Building, at, spot
 from kiebitz.dissectors.protocols.catan.broadcast_copies import MAX_COPY_DELAY_NS, PartialViews, RefusalKey
-from kiebitz.dissectors.protocols.catan.client_connection import ClientConnection, Request
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import TURNS_IN_DOUBT, place_text
-from kiebitz.dissectors.protocols.catan.hand import Hand, plain
-from kiebitz.dissectors.protocols.catan.ledger import Claim
-from kiebitz.dissectors.protocols.catan.placement import Building
-from kiebitz.dissectors.protocols.catan.requests import check_request
+from kiebitz.dissectors.protocols.catan.ledger import Claim, Hand, plain
+from kiebitz.dissectors.protocols.catan.requests import ClientConnection, Request, check_request
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
 _OF_A_GAME = frozenset(
@@ -307,9 +304,9 @@ _HANDLERS: dict[str, Callable[[CatanContext, Observation], None]] = {
     "Straßenbaukarte ausspielen": cards.straßenbau,
     "Monopol": cards.monopol,
     "Erfindung": cards.erfindung,
-    "Handelsangebot": trading.offered,
-    "Handelsangebot angenommen": trading.accepted,
-    "Handelsangebot abgebrochen": trading.cancelled,
-    "Handel ausgeführt": trading.done,
+    "Handelsangebot": resources.offered,
+    "Handelsangebot angenommen": resources.accepted,
+    "Handelsangebot abgebrochen": resources.cancelled,
+    "Handel ausgeführt": resources.done,
 }
 """Handlers of the server's messages by name, except for refusals."""

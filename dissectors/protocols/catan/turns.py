@@ -7,8 +7,16 @@ from kiebitz.dissectors.protocols.catan import building, resources
 from kiebitz.dissectors.protocols.catan.board import at, spot_text
 from kiebitz.dissectors.protocols.catan.context import CatanContext
 from kiebitz.dissectors.protocols.catan.game import CatanGame, Player
-from kiebitz.dissectors.protocols.catan.hand import counts_text, total
-from kiebitz.dissectors.protocols.catan.ledger import DISCARD, ROBBER, ROLL, START, Claim, Entry
+from kiebitz.dissectors.protocols.catan.ledger import (
+    DISCARD,
+    ROBBER,
+    ROLL,
+    START,
+    Claim,
+    Entry,
+    counts_text,
+    total,
+)
 from kiebitz.dissectors.protocols.catan.words import LAND
 
 

@@ -6,9 +6,8 @@ from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Event, Message
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.client_connection import ClientConnection
 from kiebitz.dissectors.protocols.cgml.context import MAX_GROUPS, AnnouncedGroup, CgmlContext
-from kiebitz.dissectors.protocols.cgml.hand import Group
+from kiebitz.dissectors.protocols.cgml.hand import ClientConnection, Group
 
 _COPIES_NS = 100_000_000
 """Time in which all players are informed about their group."""

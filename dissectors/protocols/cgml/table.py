@@ -1,7 +1,7 @@
 """The CGML table: from messages to players, groups, bids, cards, tricks, results and money.
 
 `observation_merge.py` makes one observation of all copies of a message; here each observation, and each
-client's answer, is handled in order, by `lobby.py`, `bidding.py` and `play.py`. A login server and a game
+client's answer, is handled in order, by `lobby.py`, `bidding.py` and `card_play.py`. A login server and a game
 server are two tables; the game server's looks up in its peers what a login server has announced.
 """
 
@@ -17,15 +17,16 @@ from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.cgml import bidding, card_play, lobby
 from kiebitz.dissectors.protocols.cgml.cards import SEATS
-from kiebitz.dissectors.protocols.cgml.client_connection import (
+from kiebitz.dissectors.protocols.cgml.context import CgmlContext
+from kiebitz.dissectors.protocols.cgml.grammar import location_of
+from kiebitz.dissectors.protocols.cgml.hand import (
     ClientConnection,
+    Group,
+    Hand,
     answered_question,
     is_answer,
     is_question,
 )
-from kiebitz.dissectors.protocols.cgml.context import CgmlContext
-from kiebitz.dissectors.protocols.cgml.grammar import location_of
-from kiebitz.dissectors.protocols.cgml.hand import Group, Hand
 
 _LOGIN_SERVER, _GAME_SERVER = "a login server", "a game server"
 _OF_LOGIN = frozenset(("connect", "load", "newgroup init", "newgroup ack"))

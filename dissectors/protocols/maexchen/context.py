@@ -15,8 +15,7 @@ from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.model import Findings, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection
-from kiebitz.dissectors.protocols.maexchen.round_state import Round
+from kiebitz.dissectors.protocols.maexchen.round_state import ClientConnection, Round
 
 ALONE = "alone"
 """Suffix of the key of a rule for a single captured connection, which may lack messages."""

@@ -9,8 +9,8 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of, packaged_codec
+from kiebitz.dissectors.protocols.maexchen.dice import dice_words, reason_words
 from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.maexchen.words import dice_words, reason_words
 
 
 class MaexchenPresentation(Presentation):

@@ -1,4 +1,4 @@
-"""The types of fields in Mäxchen's messages, and its grammar, whose tables are in `maexchen.toml`.
+"""The types of fields in Mäxchen's messages, its grammar, whose tables are in `maexchen.toml`, and its codec.
 
 The clauses name the headings of the specification (Grundlagen, Anmelden, Start einer Spielrunde, Ablauf einer
 Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields, separated by `;`.
@@ -7,14 +7,39 @@ Spielrunde, Reason-Codes). A message is one datagram: its name, then its fields,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch, Rename, Replace
 from kiebitz.dissectors.grammar.fields import Number, Text
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Violation, unreadable
 from kiebitz.dissectors.grammar.invalid_values import Wrong
+from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.text_codec import TextCodec
+from kiebitz.dissectors.grammar.text_message import Sent
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.packaged import packaged_grammar
 from kiebitz.dissectors.protocols.maexchen.dice import written
+
+
+class MaexchenCodec(TextCodec):
+    """The codec; a message with surplus fields is assumed to have no other mistake."""
+
+    names_fields = False
+
+    def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
+        return self.exact_rows(rows, count) or self.shorter_rows(rows, count)
+
+    def closest(self, valid: Mapping[MessageType, int], count: int) -> MessageType:
+        return min(valid, key=lambda row: abs(len(row.fields) - count))
+
+    def nothing(self, sent: Sent, direction: Direction) -> Decoded:
+        text, expected = "an empty datagram has no message", ", ".join(self.grammar.names(direction))
+        return unreadable(self.error("empty-datagram", text, (0, 0), f"one of {expected}"))
+
+    def loose(self, row: MessageType, field: Field, remark: str, place: Place) -> Violation:
+        return self.note("loose-spelling", remark, place, field.type.title, row.clause)
+
 
 PLAYER = IdentifierKind("player", of_player=True)
 ROUND = IdentifierKind("round")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
-from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection
+from kiebitz.dissectors.protocols.maexchen.round_state import ClientConnection
 
 MAX_NAME_LENGTH = 20
 """Maximum length in UTF-16 units, as the newest server counts them."""

@@ -15,10 +15,15 @@ from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocols.maexchen import answers, registration, turns
+from kiebitz.dissectors.protocols.maexchen import registration, turns
 from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
-from kiebitz.dissectors.protocols.maexchen.questions import ClientConnection, QuestionKind
-from kiebitz.dissectors.protocols.maexchen.round_state import Round, missing_evidence, objection
+from kiebitz.dissectors.protocols.maexchen.round_state import (
+    ClientConnection,
+    QuestionKind,
+    Round,
+    missing_evidence,
+    objection,
+)
 
 _REGISTRATIONS = frozenset({"REGISTER", "REGISTER_SPECTATOR"})
 _TO_UNREGISTERED = frozenset({"REGISTERED", "REJECTED", "ECHOING"})
@@ -47,7 +52,7 @@ class MaexchenTable(GameTable):
             if row.name not in _TO_UNREGISTERED:
                 _spoken_to(self.context, connection, message.ts_ns)
             elif row.name == "REJECTED" and not connection.addressed:
-                answers.addressed(self.context, connection)
+                turns.addressed(self.context, connection)
         elif valid and row.name not in _REGISTRATIONS:
             self.context.note_dialect(message, row)
         if row.name in _REGISTRATIONS:
@@ -61,7 +66,7 @@ class MaexchenTable(GameTable):
             if not (row.broadcast and self.context.log.is_copy(message, key)):
                 handler(self.context, message, connection)
         if self.context.unsure:
-            answers.judge_unsure(self.context, message.ts_ns)
+            turns.judge_unsure(self.context, message.ts_ns)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         connection = self.context.connections.of(stream)
@@ -84,7 +89,7 @@ class MaexchenTable(GameTable):
             connection.open.clear()
 
     def finish(self, ts_ns: int) -> None:
-        answers.judge_unsure(self.context, None)
+        turns.judge_unsure(self.context, None)
 
 
 def _new_connection(context: MaexchenContext, stream: Stream) -> ClientConnection:
@@ -103,7 +108,7 @@ def _spoken_to(
 ) -> None:
     """Note a message from the server to a registered client, or to one `newly` registered."""
     if not connection.addressed:
-        answers.addressed(context, connection)
+        turns.addressed(context, connection)
     connection.gone = False
     if newly:
         context.points.registered(connection.stream.id)
@@ -165,11 +170,11 @@ def _round_starting(context: MaexchenContext, message: Message, connection: Clie
         played = context.begin(message, number)
         context.emit_broadcast(message, "round_starting", None, {"round": number}, played, key)
     assert message.game_id is not None
-    answers.asked(context, connection, "join", message, message.game_id)
+    turns.asked(context, connection, "join", message, message.game_id)
 
 
 def _join(context: MaexchenContext, message: Message, connection: ClientConnection) -> None:
-    question = answers.answered(context, connection, "join", message)
+    question = turns.answered(context, connection, "join", message)
     played = context.current
     if question is None or played is None or played.game.id != question.game_id:
         return
@@ -192,7 +197,7 @@ def _round_started(context: MaexchenContext, message: Message, connection: Clien
     if number is not None:
         played.number = number
         played.set_known("round", number)
-    answers.close(context, "join", played)
+    turns.close(context, "join", played)
     if played.phase == "starting":
         played.phase = "started"
         played.certain = True
@@ -219,7 +224,7 @@ def _round_canceled(context: MaexchenContext, message: Message, connection: Clie
     if played.phase == "starting" and "player" in reason and not reason.lower().startswith("no"):
         # The round had started with one player, who got a point; that was not seen.
         context.points.forget()
-    answers.close(context, "join", played)
+    turns.close(context, "join", played)
     played.phase = "canceled"
     played.over_ns = message.ts_ns
     played.end(message.ts_ns, {"canceled": reason})
@@ -241,9 +246,9 @@ def _player_lost(context: MaexchenContext, message: Message, connection: ClientC
     kind = _LATE_REASONS.get(reason)
     loser = registration.connection_of(context, names[0]) if len(names) == 1 else None
     if loser is not None and kind is not None:
-        answers.missed(context, loser, kind, message)
-    answers.close(context, "turn", played)
-    answers.close(context, "announce", played)
+        turns.missed(context, loser, kind, message)
+    turns.close(context, "turn", played)
+    turns.close(context, "announce", played)
     if played.game.result is None:
         played.game.result = {"losers": names, "reason": reason}
         context.changed_game(played.game)

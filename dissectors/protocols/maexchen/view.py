@@ -24,8 +24,7 @@ from kiebitz.dissectors.game.view import (
     counted,
 )
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.maexchen.dice import MIA
-from kiebitz.dissectors.protocols.maexchen.words import CANCELED_WORDS, LOST_WORDS, MIA_WORD
+from kiebitz.dissectors.protocols.maexchen.dice import CANCELED_WORDS, LOST_WORDS, MIA, MIA_WORD
 
 _UNKNOWN = {"players": "who plays", "announced": "what to beat", "round": "which round"}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
 from kiebitz.dissectors.model import DIRECTIONS
-from kiebitz.dissectors.protocols.okey.codec import CODEC
-from kiebitz.dissectors.protocols.okey.grammar import WORDS
+from kiebitz.dissectors.protocols.okey.grammar import CODEC, WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_joker, tiles
 
 

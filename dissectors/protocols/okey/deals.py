@@ -6,10 +6,16 @@ from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.okey import moves
-from kiebitz.dissectors.protocols.okey.codec import CODEC
-from kiebitz.dissectors.protocols.okey.context import RACE_NS, LobbyRoom, OkeyContext
-from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame, Place
-from kiebitz.dissectors.protocols.okey.objections import wrong_start
+from kiebitz.dissectors.protocols.okey.context import (
+    RACE_NS,
+    ClientConnection,
+    LobbyRoom,
+    OkeyContext,
+    OkeyGame,
+    Place,
+)
+from kiebitz.dissectors.protocols.okey.grammar import CODEC
+from kiebitz.dissectors.protocols.okey.moves import wrong_start
 from kiebitz.dissectors.protocols.okey.tiles import DECK, STOCK, is_won, tiles
 
 

@@ -12,8 +12,7 @@ from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
-from kiebitz.dissectors.protocols.okey.codec import CODEC, OkeyCodec
-from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR
+from kiebitz.dissectors.protocols.okey.grammar import CODEC, GRAMMAR, OkeyCodec
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, SEATS, is_joker
 
 EMPTY = "–"

@@ -6,8 +6,7 @@ from typing import Any
 
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.okey.context import LobbyRoom, OkeyContext
-from kiebitz.dissectors.protocols.okey.game import ClientConnection
+from kiebitz.dissectors.protocols.okey.context import ClientConnection, LobbyRoom, OkeyContext
 from kiebitz.dissectors.protocols.okey.tiles import SEATS
 
 

@@ -12,8 +12,7 @@ from typing import Literal
 
 from kiebitz.dissectors.model import Message
 from kiebitz.dissectors.protocols.okey import moves
-from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.game import ClientConnection, OkeyGame
+from kiebitz.dissectors.protocols.okey.context import ClientConnection, OkeyContext, OkeyGame
 from kiebitz.dissectors.protocols.okey.tiles import DECK, SEATS, Slots
 
 Move = Literal["nothing", "drew m", "drew e", "put"]

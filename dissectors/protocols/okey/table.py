@@ -15,8 +15,7 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.okey import deals, lobby, moves, status
-from kiebitz.dissectors.protocols.okey.context import OkeyContext
-from kiebitz.dissectors.protocols.okey.game import ClientConnection, Request
+from kiebitz.dissectors.protocols.okey.context import ClientConnection, OkeyContext, Request
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
 _REFUSED = ("DRAW", "PUTT")

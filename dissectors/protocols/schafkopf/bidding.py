@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kiebitz.dissectors.model import Message
-from kiebitz.dissectors.protocols.schafkopf import hands
+from kiebitz.dissectors.protocols.schafkopf import snapshots
 from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SI, mode
 from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext
 from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
@@ -149,7 +149,7 @@ def spielt(context: SchafkopfContext, message: Message, connection: ClientConnec
     played.set_state(who, "player")
     played.mark_known("player")
     if partner != NOBODY:
-        hands.partner(played, partner)
+        snapshots.partner(played, partner)
     context.emit_repeated(message, played, "player", who, {"seat": player, "name": who})
 
 
@@ -162,8 +162,8 @@ def modus(context: SchafkopfContext, message: Message, connection: ClientConnect
     if not name.startswith(("SAUSPIEL", "HOCHZEIT")):
         played.mark_known("partner")
     if name == "HOCHZEIT":
-        hands.exchange(played)
-    hands.find_called(played)
+        snapshots.exchange(played)
+    snapshots.find_called(played)
     data = {"mode": name, "player": played.who(played.player), "partner": played.who(played.partner)}
     context.emit_repeated(message, played, "declared", played.who(played.player), data)
 

@@ -14,10 +14,9 @@ from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Blame, Findings, Ids, Message, TableInfo
-from kiebitz.dissectors.protocols.schafkopf.cards import SEATS
+from kiebitz.dissectors.protocols.schafkopf.cards import SEATS, Play
 from kiebitz.dissectors.protocols.schafkopf.codec import card_place
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.schafkopf.play import Play
 from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round
 
 _MAX_LAG = 4

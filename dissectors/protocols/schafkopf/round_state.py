@@ -9,8 +9,7 @@ import msgspec
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.state import RunningGame
 from kiebitz.dissectors.model import Stream
-from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SEATS, TO_WIN
-from kiebitz.dissectors.protocols.schafkopf.play import TRICKS, Play, Trick
+from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SEATS, TO_WIN, TRICKS, Play, Trick
 
 Question = Literal["NAME", "ERSTE3", "SPIELSTDU", "KONTRA", "HOCHZEIT", "KARTE", "MODEL"]
 """A question to a client, named after the message that answers it."""

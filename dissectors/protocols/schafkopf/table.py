@@ -14,10 +14,9 @@ from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocols.schafkopf import bidding, hands, order, snapshots
-from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SEATS
+from kiebitz.dissectors.protocols.schafkopf import bidding, order, snapshots
+from kiebitz.dissectors.protocols.schafkopf.cards import NOBODY, SEATS, TRICKS
 from kiebitz.dissectors.protocols.schafkopf.context import SchafkopfContext
-from kiebitz.dissectors.protocols.schafkopf.play import TRICKS
 from kiebitz.dissectors.protocols.schafkopf.round_state import ClientConnection, Round, is_confirmed, verdict
 
 _ONCE = frozenset(("GEKLOPFT", "SPIELT", "MODUS", "KONTRA", "SIEGER"))
@@ -155,7 +154,7 @@ def _dran(context: SchafkopfContext, message: Message, connection: ClientConnect
 
 def _model(context: SchafkopfContext, message: Message, connection: ClientConnection, played: Round) -> None:
     if message.fields["flag"] in ("ERSTE3", "SPIELSTDU"):
-        hands.dealt(context, message, connection, played)
+        snapshots.dealt(context, message, connection, played)
     else:
         snapshots.shown(context, message, connection, played)
 
@@ -281,7 +280,7 @@ def _sieger(context: SchafkopfContext, message: Message, connection: ClientConne
         context.report_violation(message, "tricks-missing", shown=shown, tricks=TRICKS)
     for seat in party:
         if seat != played.player and len(party) > 1:
-            hands.partner(played, seat)
+            snapshots.partner(played, seat)
     seats, kind = (sorted(set(won)), "won") if won else (party, "lost")
     names = [played.who(seat) for seat in seats]
     winning = seats if won else [seat for seat in range(SEATS) if seat not in party]

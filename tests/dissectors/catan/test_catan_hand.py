@@ -12,8 +12,7 @@ from kiebitz.dissectors.grammar.json.layouts import JsonRow
 from kiebitz.dissectors.model import Message, Stream
 from kiebitz.dissectors.protocols.catan.game import COSTS
 from kiebitz.dissectors.protocols.catan.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.catan.hand import Counts, Hand, plain, total
-from kiebitz.dissectors.protocols.catan.ledger import Claim, Entry, Ledger, same
+from kiebitz.dissectors.protocols.catan.ledger import Claim, Counts, Entry, Hand, Ledger, plain, same, total
 from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 COUNTS = st.dictionaries(st.sampled_from(ROHSTOFFE), st.integers(0, 4), max_size=5)

@@ -21,8 +21,7 @@ from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementList, ElementType, Shape
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
-from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.cgml.types import Card, Pattern, Range
+from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, Card, Pattern, Range
 
 CASES = cases(CGML)
 

@@ -13,9 +13,8 @@ from strength import times
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.dissectors.protocols.okey.codec import CODEC
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
-from kiebitz.dissectors.protocols.okey.grammar import GRAMMAR, TYPES, WORDS
+from kiebitz.dissectors.protocols.okey.grammar import CODEC, GRAMMAR, TYPES, WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_won
 
 CASES = cases(OKEY)
