@@ -1,7 +1,8 @@
 """The known range of a player's cards, and the ledger of gains and payments (`Ertrag`, `Kosten`).
 
 A hand has minimum and maximum of each kind, and the total. Hidden gains and payments widen the range; a
-total, or an open payment, narrows it. Nothing is assumed: without a total, or after a gap, counts are unknown.
+total, or an open payment, narrows it. Nothing is assumed: without a total, or after a gap, counts are
+unknown.
 
 The ledger matches gains and payments with the rules and events that explain them. Programs differ in the
 order of messages: the building or its costs first, the trade or the traded resources. Therefore both sides

@@ -1,8 +1,8 @@
 """The CGML table: from messages to players, groups, bids, cards, tricks, results and money.
 
 `observation_merge.py` makes one observation of all copies of a message; here each observation, and each
-client's answer, is handled in order, by `lobby.py`, `bidding.py` and `card_play.py`. A login server and a game
-server are two tables; the game server's looks up in its peers what a login server has announced.
+client's answer, is handled in order, by `lobby.py`, `bidding.py` and `card_play.py`. A login server and a
+game server are two tables; the game server's looks up in its peers what a login server has announced.
 """
 
 from __future__ import annotations
