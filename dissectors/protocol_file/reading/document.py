@@ -161,7 +161,7 @@ class PythonTable(Table, kw_only=True, frozen=True):
     """The parts of a package in Python.
 
     Attributes:
-        codec: The class of the codec, such as 'okey.codec:OkeyCodec'.
+        codec: The class of the codec, such as 'okey.grammar:OkeyCodec'.
         table: The class of the game table, such as 'okey.table:OkeyTable'.
         view: The function that draws the table, such as 'okey.view:view_of'.
     """

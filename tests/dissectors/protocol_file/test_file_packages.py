@@ -84,7 +84,7 @@ def test_a_built_in_protocol_is_what_its_file_says(dissector: Dissector) -> None
 COPIES = {
     "": None,
     "okey.table:OkeyTable": "table must be that of the installed protocol: okey.table:OkeyTable",
-    "okey.grammar:OkeyCodec": "codec must be that of the installed protocol: okey.codec:OkeyCodec",
+    "okey.grammar:OkeyCodec": "codec must be that of the installed protocol: okey.grammar:OkeyCodec",
     "okey.view:view_of": "view must be that of the installed protocol: okey.view:view_of",
     '"deck=" = ': "no value dek: did you mean deck?",
     "names < LPLA": "no type nams: did you mean names?",
