@@ -426,7 +426,7 @@ class Specification(msgspec.Struct, frozen=True, kw_only=True):
         lenient: Deviations that readers accept.
         types: The named types.
         game: Rules for the game to which a message belongs; None if there is one at a time.
-        codec: The class of the codec in Python, such as `okey.grammar:OkeyCodec`; None for that of the format.
+        codec: The class of the codec in Python: `okey.grammar:OkeyCodec`; None for that of the format.
         table: The table in Python, such as `okey.table:OkeyTable`; None if events and rules are all.
         view: The function in Python that draws the table; None for `board`.
         event_kinds: The kinds of events in the grammar, if the table is in Python.
