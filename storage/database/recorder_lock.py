@@ -60,17 +60,28 @@ class RecorderWatch:
 
 
 @contextmanager
-def exclusive_connection(path: str) -> Iterator[sqlite3.Connection]:
-    """Provide a connection to the database at `path` that may change it. Raises StorageError."""
-    connection = open_to_change(path)
+def lock_with(path: str, connection: sqlite3.Connection) -> Iterator[int | None]:
+    """Lock a database beside its connection; if the block fails, both are closed. Raises StorageError."""
     held = None
     try:
         held = lock(path)
-        yield connection
-    except sqlite3.Error as error:
-        raise StorageError(sentence(path, error)) from error
-    finally:
-        # Close it first: closing the other descriptor releases SQLite's locks on the file.
+        yield held
+    except BaseException as error:
+        # The connection first: closing the other descriptor releases SQLite's locks on the file.
         connection.close()
         if held is not None:
             os.close(held)
+        if isinstance(error, sqlite3.Error):
+            raise StorageError(sentence(path, error)) from error
+        raise
+
+
+@contextmanager
+def exclusive_connection(path: str) -> Iterator[sqlite3.Connection]:
+    """Provide a connection to the database at `path` that may change it. Raises StorageError."""
+    connection = open_to_change(path)
+    with lock_with(path, connection) as held:
+        yield connection
+    connection.close()
+    if held is not None:
+        os.close(held)

@@ -134,10 +134,10 @@ def dissect_again(
         for transport, server, protocol in recorded.server_protocols
         if file_of(protocol) is None and (dissector := dissector_of(protocol)) is not None
     }
-    recorder = _recorder(recorded, database, forced)
-    if database != MEMORY:
-        recorded.renumber(recorder.stream_ids)
-    return _derived(recorder, recorded, recorded.items(), on_progress)
+    recorder = _record(recorded, recorded.items(), database, forced, on_progress)
+    if database == MEMORY:
+        return _timeline(recorder, recorded)
+    return Timeline(connection := open_existing(database), sessions(connection)[-1])
 
 
 def _in_memory(
@@ -146,24 +146,11 @@ def _in_memory(
     on_progress: Callable[[int, int], None],
     anonymizer: Anonymizer | None = None,
 ) -> Timeline:
-    recorder = _recorder(recorded, MEMORY, recorded_protocols(recorded), anonymizer)
-    return _derived(recorder, recorded, items, on_progress)
+    forced = recorded_protocols(recorded)
+    return _timeline(_record(recorded, items, MEMORY, forced, on_progress, anonymizer), recorded)
 
 
-def _derived(
-    recorder: Recorder,
-    recorded: RecordedItems,
-    items: Iterable[Item],
-    on_progress: Callable[[int, int], None],
-) -> Timeline:
-    try:
-        _record(recorder, items, recorded.chunks, on_progress)
-    except BaseException:
-        recorder.release()
-        recorder.connection.close()
-        raise
-    if recorder.path != MEMORY:
-        return Timeline(connection := open_existing(recorder.path), sessions(connection)[-1])
+def _timeline(recorder: Recorder, recorded: RecordedItems) -> Timeline:
     (session,) = sessions(recorder.connection)
     # Streams keep their numbers.
     before = {**recorded.timeline.numbers.before, "games": 0, "messages": 0, "events": 0}
@@ -189,19 +176,19 @@ def copy_session(
     anonymizer = None
     if stand_ins is not None:
         anonymizer = Anonymizer(installed().dissectors.values(), forced, stand_ins)
-    recorder = _recorder(recorded, database, forced, anonymizer)
-    try:
-        recorded.renumber(recorder.stream_ids)
-        _record(recorder, recorded.items(), recorded.chunks, on_progress, is_full)
-    except BaseException:
-        recorder.release()
-        raise
-    return recorder
+    return _record(recorded, recorded.items(), database, forced, on_progress, anonymizer, is_full)
 
 
-def _recorder(
-    recorded: RecordedItems, database: str, forced: DecodeAs, anonymizer: Anonymizer | None = None
+def _record(
+    recorded: RecordedItems,
+    items: Iterable[Item],
+    database: str,
+    forced: DecodeAs,
+    on_progress: Callable[[int, int], None],
+    anonymizer: Anonymizer | None = None,
+    is_full: Callable[[Recorder], bool] = lambda _: False,
 ) -> Recorder:
+    """Record items as a new session like the recorded one; return the closed recorder."""
     session = recorded.timeline.session
     recorder = Recorder(
         database,
@@ -213,26 +200,24 @@ def _recorder(
         anonymizer=anonymizer,
     )
     recorder.lacks = session.lacks
+    try:
+        if database != MEMORY:
+            recorded.renumber(recorder.stream_ids)
+        done = 0
+        for item in items:
+            recorder.record((item,))
+            done += isinstance(item, Chunk)
+            if recorder.full:
+                recorder.commit()
+                on_progress(done, recorded.chunks)
+                if is_full(recorder):
+                    break
+        recorder.close()
+    except BaseException:
+        recorder.release()
+        recorder.connection.close()
+        raise
     return recorder
-
-
-def _record(
-    recorder: Recorder,
-    items: Iterable[Item],
-    chunks: int,
-    on_progress: Callable[[int, int], None],
-    is_full: Callable[[Recorder], bool] = lambda _: False,
-) -> None:
-    done = 0
-    for item in items:
-        recorder.record((item,))
-        done += isinstance(item, Chunk)
-        if recorder.full:
-            recorder.commit()
-            on_progress(done, chunks)
-            if is_full(recorder):
-                break
-    recorder.close()
 
 
 def recorded_protocols(recorded: RecordedItems) -> DecodeAs:

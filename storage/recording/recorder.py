@@ -24,7 +24,7 @@ from kiebitz.dissectors.session_numbering import NUMBERED, Numbers
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.storage.database.opening import LimitedConnection, merge_wal, never, open_for_writing
 from kiebitz.storage.database.protocol_files import store_files, store_losses
-from kiebitz.storage.database.recorder_lock import lock
+from kiebitz.storage.database.recorder_lock import lock_with
 from kiebitz.storage.database.schema import MEMORY, SessionRow, StorageError, create_indexes, scalar, sentence
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.inspection import Inspection, InspectionFactory, LocalInspection
@@ -87,9 +87,7 @@ class Recorder:
         anonymizer: Anonymizer | None = None,
     ) -> None:
         connection = open_for_writing(path)
-        held: int | None = None
-        try:
-            held = lock(path)
+        with lock_with(path, connection) as held:
             last = last_ids(connection)
             self._begin(path, connection, held, last["sessions"] + 1, started_ns, last)
             self._anonymizer: Anonymizer | None = anonymizer
@@ -115,13 +113,6 @@ class Recorder:
             if kind != "import":
                 # Other programs may look for a live session before it has any rows.
                 self.write()
-        except BaseException as error:
-            connection.close()
-            if held is not None:
-                os.close(held)
-            if isinstance(error, sqlite3.Error):
-                raise StorageError(sentence(path, error)) from error
-            raise
 
     def _begin(
         self,

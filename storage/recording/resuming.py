@@ -7,7 +7,6 @@ Its findings that are already stored are discarded, and the missing ones are wri
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -15,8 +14,8 @@ from contextlib import closing
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Stream, TableInfo
 from kiebitz.storage.database.opening import open_existing, open_to_change, recover
-from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, scalar, sentence
+from kiebitz.storage.database.recorder_lock import lock_with
+from kiebitz.storage.database.schema import SESSION_CONDITIONS, StorageError, scalar
 from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.inspection import LocalInspection
@@ -37,16 +36,11 @@ class ResumedRecorder(RotatingRecorder):
         path = paths[-1]
         # Nothing is written here, so that a full disk or another writer does not matter yet.
         connection = open_to_change(path)
-        try:
-            held = lock(path)
-        except BaseException:
-            connection.close()
-            raise
         self.items = 0
         """Number of recorded items of its source."""
         self.tables: list[TableInfo] = []
         self.open_streams: list[Stream] = []
-        try:
+        with lock_with(path, connection) as held:
             connection.execute("PRAGMA synchronous = NORMAL")
             found = sessions(connection)
             if not found or found[-1].id != number:
@@ -60,13 +54,6 @@ class ResumedRecorder(RotatingRecorder):
             if not self.is_over:
                 self._catch_up(paths[:-1], Timeline(connection, session))
             self._inspection.on_full = self.commit
-        except BaseException as error:
-            connection.close()
-            if held is not None:
-                os.close(held)
-            if isinstance(error, sqlite3.Error):
-                raise StorageError(sentence(path, error)) from error
-            raise
 
     def _catch_up(self, before: Sequence[str], timeline: Timeline) -> None:
         streams: dict[int, Stream] = {}

@@ -7,7 +7,6 @@ their ids, and new ones continue the numbering.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 
 import msgspec
@@ -17,8 +16,8 @@ from kiebitz.dissectors.model import Item
 from kiebitz.dissectors.registry import protocol_files
 from kiebitz.storage.database.opening import open_for_writing
 from kiebitz.storage.database.protocol_files import store_files
-from kiebitz.storage.database.recorder_lock import lock
-from kiebitz.storage.database.schema import StorageError, create_indexes, scalar, sentence
+from kiebitz.storage.database.recorder_lock import lock_with
+from kiebitz.storage.database.schema import create_indexes, scalar
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.inspection import LocalInspection
 from kiebitz.storage.recording.recorder import Recorder
@@ -54,9 +53,7 @@ class RotatingRecorder(Recorder):
         Raises StorageError, and then continues in the old database.
         """
         new = open_for_writing(path)
-        held = None
-        try:
-            held = lock(path)
+        with lock_with(path, new) as held:
             create_indexes(new)
             with new:
                 session = sessions(self.connection)[-1]
@@ -65,11 +62,6 @@ class RotatingRecorder(Recorder):
                 self.connection.execute(
                     "UPDATE sessions SET ended_ns = ? WHERE id = ?", (self._latest_ns, self.session_id)
                 )
-        except (sqlite3.Error, StorageError) as error:
-            new.close()
-            if held is not None:
-                os.close(held)
-            raise error if isinstance(error, StorageError) else StorageError(sentence(path, error)) from error
         for table in ("streams", "games"):
             carried = scalar(new, f"SELECT count(*) FROM {table}")
             self._before[table] += self.counts[table] - carried
