@@ -17,7 +17,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
 import msgspec
 
@@ -113,24 +113,20 @@ class Corpus:
         """Return True if a capture is in the corpus."""
         return os.path.isdir(self.capture(digest))
 
-    @contextmanager
-    def folder(self, *names: str) -> Iterator[int]:
+    def folder(self, *names: str) -> AbstractContextManager[int]:
         """Open a folder of the corpus to change it, and yield its descriptor.
 
         Raises CorpusError if it, or a folder above it in the corpus, is a link or under the control of
         another user; OSError if it cannot be opened.
         """
-        with _own_folder(self.path, *names) as descriptor:
-            yield descriptor
+        return _own_folder(self.path, *names)
 
     def check_to_add(self) -> None:
         """Raise CorpusError unless captures may be added to the corpus."""
-        try:
+        with as_corpus_error(self.path):
             for name in (STAGING, RUNS):
                 with self.folder(name):
                     pass
-        except OSError as error:
-            raise CorpusError(sentence(self.path, error)) from error
 
     def check_files(self) -> None:
         """Raise CorpusError if anything in the corpus is neither a file nor a folder.
@@ -138,8 +134,8 @@ class Corpus:
         DuckDB would wait for a pipe, and follow a link.
         """
         waiting = [self.path]
-        while waiting:
-            try:
+        with as_corpus_error(self.path):
+            while waiting:
                 # Folders come and go while captures are added.
                 with suppress(FileNotFoundError, PermissionError), os.scandir(waiting.pop()) as entries:
                     for entry in entries:
@@ -147,12 +143,10 @@ class Corpus:
                             waiting.append(entry.path)
                         elif not entry.is_file(follow_symlinks=False):
                             raise CorpusError(f"{entry.path}: {_NOT_A_FILE}")
-            except OSError as error:
-                raise CorpusError(sentence(self.path, error)) from error
 
     def store_protocol_files(self, files: Iterable[ProtocolFile]) -> None:
         """Write protocol files; the latest text of a protocol replaces earlier ones. Raises CorpusError."""
-        try:
+        with as_corpus_error(self.path):
             for file in files:
                 with suppress(FileExistsError), self.folder() as descriptor:
                     os.mkdir(_PROTOCOLS, _MODE, dir_fd=descriptor)
@@ -162,14 +156,12 @@ class Corpus:
                     _new_file(file.text.encode(), descriptor) as new,
                 ):
                     os.rename(new, name, src_dir_fd=descriptor, dst_dir_fd=descriptor)
-        except OSError as error:
-            raise CorpusError(sentence(self.path, error)) from error
 
     def protocol_files(self) -> list[ProtocolFile]:
         """Return the protocol files of the captures. Raises CorpusError."""
         folder = os.path.join(self.path, _PROTOCOLS)
         found = []
-        try:
+        with as_corpus_error(self.path):
             for name in sorted(os.listdir(folder))[:MAX_FILES] if os.path.isdir(folder) else ():
                 protocol, suffix = os.path.splitext(name)
                 if suffix == ".toml":
@@ -177,8 +169,6 @@ class Corpus:
                     with open(open_file(path), "rb") as file:
                         text = file.read(MAX_SIZE).decode(errors="replace")
                     found.append(ProtocolFile(protocol, text, path, "copied"))
-        except OSError as error:
-            raise CorpusError(sentence(self.path, error)) from error
         return found
 
     def stage(self, run: str, digest: str) -> str:
@@ -257,7 +247,7 @@ def make(path: str) -> Corpus:
     Raises CorpusError.
     """
     _check_name(path)
-    try:
+    with as_corpus_error(path):
         os.makedirs(path, _PRIVATE, exist_ok=True)
         with _own_folder(path) as descriptor:
             held = [name for name in os.listdir(descriptor) if not name.startswith(".")]
@@ -269,8 +259,6 @@ def make(path: str) -> Corpus:
             for folder in (STAGING, RUNS):
                 with suppress(FileExistsError):
                     os.mkdir(folder, _MODE, dir_fd=descriptor)
-    except OSError as error:
-        raise CorpusError(sentence(path, error)) from error
     corpus = open_corpus(path)
     corpus.check_to_add()
     return corpus
@@ -326,6 +314,15 @@ def open_corpus(path: str) -> Corpus:
     if mark.format > FORMAT:
         raise CorpusError(f"{path}: made by a newer Kiebitz: update Kiebitz")
     return Corpus(path, mark)
+
+
+@contextmanager
+def as_corpus_error(path: str) -> Iterator[None]:
+    """Raise an OSError of the block as a CorpusError about a path."""
+    try:
+        yield
+    except OSError as error:
+        raise CorpusError(sentence(path, error)) from error
 
 
 def sentence(path: str, error: OSError) -> str:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from kiebitz.proxy.system.safe_files import create_file, open_file, open_folder
-from kiebitz.storage.corpus.layout import RUNS, STAGING, Corpus, CorpusError, sentence
+from kiebitz.storage.corpus.layout import RUNS, STAGING, Corpus, CorpusError, as_corpus_error, sentence
 from kiebitz.storage.database.path_checks import foreign_reason
 
 _LOG_SUFFIX = ".jsonl"
@@ -60,13 +60,11 @@ class Run:
         self._corpus = corpus
 
     def __enter__(self) -> Self:
-        try:
-            with self._corpus.folder(RUNS) as runs, self._corpus.folder(STAGING) as staging:
-                self._file: IO[bytes] = open(create_file(self.name + _LOG_SUFFIX, runs, 0o644), "wb")
-                fcntl.flock(self._file, fcntl.LOCK_EX)
-                os.mkdir(self.name, 0o755, dir_fd=staging)
-        except OSError as error:
-            raise CorpusError(sentence(self._corpus.path, error)) from error
+        folder = self._corpus.folder
+        with as_corpus_error(self._corpus.path), folder(RUNS) as runs, folder(STAGING) as staging:
+            self._file: IO[bytes] = open(create_file(self.name + _LOG_SUFFIX, runs, 0o644), "wb")
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            os.mkdir(self.name, 0o755, dir_fd=staging)
         return self
 
     def __exit__(
@@ -90,11 +88,9 @@ class Run:
         self._write(_line({"path": path, "failed": reason}))
 
     def _write(self, lines: bytes) -> None:
-        try:
+        with as_corpus_error(self._corpus.path):
             self._file.write(lines)
             self._file.flush()
-        except OSError as error:
-            raise CorpusError(sentence(self._corpus.path, error)) from error
 
 
 def missing(corpus: Corpus) -> list[MissingCapture]:
@@ -136,14 +132,11 @@ def sweep_abandoned(corpus: Corpus) -> None:
 
     Only folders named after a run that has a log of this user are removed.
     """
-    try:
-        with corpus.folder(RUNS) as runs, corpus.folder(STAGING) as staging:
-            for name in os.listdir(staging):
-                match = _RUN_FOLDER.fullmatch(name)
-                if match is not None and _is_abandoned(runs, match["run"]):
-                    _remove_folder(staging, name, match["run"])
-    except OSError as error:
-        raise CorpusError(sentence(corpus.path, error)) from error
+    with as_corpus_error(corpus.path), corpus.folder(RUNS) as runs, corpus.folder(STAGING) as staging:
+        for name in os.listdir(staging):
+            match = _RUN_FOLDER.fullmatch(name)
+            if match is not None and _is_abandoned(runs, match["run"]):
+                _remove_folder(staging, name, match["run"])
 
 
 def _remove_folder(staging: int, name: str, run: str) -> None:
