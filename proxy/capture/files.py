@@ -19,13 +19,12 @@ import os
 import stat
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
-from kiebitz.proxy.capture.formats import SECTION_HEADER, CaptureDefect, HeaderError
+from kiebitz.proxy.capture.formats import SECTION_HEADER, HeaderError
 from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.capture.pcap import PCAP_MAGICS, PcapRecords
 from kiebitz.proxy.capture.pcapng import PcapNgRecords
@@ -183,8 +182,9 @@ class CaptureError(KiebitzError):
 class CaptureFile:
     """The packets of one capture, in file order, as `RawPacket` tuples; iterate over it once.
 
-    `name` is for messages; `size` is in bytes, None for a pipe. `truncated`, `damages`, `faults` and
-    `dropped` are complete after the iteration.
+    `name` is for messages; `size` is in bytes, None for a pipe. `truncated` is complete after the iteration,
+    as are the reader's `damages` (a clause for each damaged place), `faults` (number of unusable packets and
+    interfaces, by kind) and `dropped` (number of packets that the capturing machine has dropped).
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class CaptureFile:
         self.size = size
         self._counted = counted
         self._decompressed = decompressed
-        self._reader = reader
+        self.reader = reader
         self._owned = owned
         self._records: Iterator[RawPacket] = reader.records()
 
@@ -222,23 +222,8 @@ class CaptureFile:
     def truncated(self) -> str | None:
         """A clause that says what is missing at the end; None if nothing is."""
         damage = self._decompressed.damage if self._decompressed else None
-        parts = [self._reader.truncated, damage, self._counted.damage]
+        parts = [self.reader.truncated, damage, self._counted.damage]
         return "; ".join(part for part in parts if part) or None
-
-    @property
-    def damages(self) -> list[str]:
-        """A clause for each damaged place before the end."""
-        return self._reader.damages
-
-    @property
-    def faults(self) -> Counter[CaptureDefect]:
-        """Number of unusable packets and interfaces, by kind."""
-        return self._reader.faults
-
-    @property
-    def dropped(self) -> int:
-        """Number of packets that the capturing machine has dropped; 0 also if the format does not tell."""
-        return self._reader.dropped
 
     def close(self) -> None:
         """Close the file, unless the caller opened it."""

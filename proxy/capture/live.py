@@ -116,7 +116,7 @@ class CapturePipe:
     @property
     def dropped(self) -> int:
         """Number of packets that the capturing machine has dropped, as far as the capture tells."""
-        return self._capture.dropped if self._capture is not None else 0
+        return self._capture.reader.dropped if self._capture is not None else 0
 
     def close(self) -> None:
         """Stop reading. Packets read ahead are lost."""

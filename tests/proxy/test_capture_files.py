@@ -83,7 +83,7 @@ def enhanced(order: str, number: int, ticks: int, content: bytes, wirelen: int |
 
 def read(data: bytes) -> tuple[list[RawPacket], str | None, dict[CaptureDefect, int]]:
     capture = open_capture(io.BytesIO(data))
-    return list(capture), capture.truncated, dict(capture.faults)
+    return list(capture), capture.truncated, dict(capture.reader.faults)
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -187,7 +187,7 @@ def test_pcapng_counts_the_packets_that_the_capturing_machine_has_dropped(order:
     )
     capture = open_capture(io.BytesIO(data))
     assert [packet[2] for packet in capture] == [b"good"]
-    assert capture.dropped == 3 + 4 + 10 + 100
+    assert capture.reader.dropped == 3 + 4 + 10 + 100
 
 
 FAULTY_BLOCKS = {
@@ -431,7 +431,7 @@ def test_damage_costs_a_block_and_a_sentence(name: str, compress: Callable[[byte
     packets = list(capture)
     assert [packet[0] // 1000 for packet in packets] == [1, 2, 4, 5, 6, 7, 8]
     assert capture.truncated is None
-    (damage,) = capture.damages
+    (damage,) = capture.reader.damages
     place = len(BEFORE) + len(GOOD[0] + GOOD[1])
     assert damage.startswith(f"damaged at byte {place}: ")
     assert damage.endswith(f"; {len(DAMAGES[name])} bytes were left out")
@@ -442,15 +442,15 @@ def test_damaged_interface_keeps_its_number() -> None:
     data = section("<") + broken + interface("<", 1) + enhanced("<", 0, 1, b"x") + enhanced("<", 1, 2, b"y")
     capture = open_capture(io.BytesIO(data))
     assert list(capture) == [(2000, 1, b"y", 1)]
-    assert dict(capture.faults) == {UNDESCRIBED_INTERFACE: 1}
-    assert len(capture.damages) == 1
+    assert dict(capture.reader.faults) == {UNDESCRIBED_INTERFACE: 1}
+    assert len(capture.reader.damages) == 1
 
 
 def test_damages_are_bounded() -> None:
     data = BEFORE + (bytes(16) + GOOD[0]) * 3000
     capture = open_capture(io.BytesIO(data))
     assert 100 <= len(list(capture)) <= 101
-    assert len(capture.damages) == 100
+    assert len(capture.reader.damages) == 100
     assert capture.truncated is not None
     assert "what follows cannot be read" in capture.truncated
 
@@ -715,6 +715,7 @@ def test_a_capture_is_read_alike_at_once_and_in_pieces(data: st.DataObject, size
         changed[data.draw(st.integers(28, len(changed) - 1))] = data.draw(st.integers(0, 255))
     captures = [open_capture(source) for source in (io.BytesIO(changed), _Pieces(bytes(changed), size))]
     at_once, in_pieces = (
-        (list(capture), capture.truncated, capture.damages, dict(capture.faults)) for capture in captures
+        (list(capture), capture.truncated, capture.reader.damages, dict(capture.reader.faults))
+        for capture in captures
     )
     assert at_once == in_pieces

@@ -29,7 +29,8 @@ from kiebitz.dissectors.registry import installed
 from kiebitz.proxy.alterer import Delivery, Mark
 from kiebitz.proxy.relay.endpoints import Notice
 from kiebitz.services.alteration.delivery_queue import Copy, DirectionQueue, FrameReader, RelayedStream, Slot
-from kiebitz.services.alteration.pending_decisions import DecisionBroker, Hook
+from kiebitz.services.alteration.hook_process import HookProcess
+from kiebitz.services.alteration.pending_decisions import DecisionBroker
 from kiebitz.services.alteration.rule_applier import RuleApplier, decode_message
 from kiebitz.services.alteration.rules import Insert, Rule
 
@@ -72,7 +73,7 @@ class Engine:
         started_ns: int,
         on_notice: Notice,
         decode_as: DecodeAs | None = None,
-        hooks: Mapping[str, Hook] | None = None,
+        hooks: Mapping[str, HookProcess] | None = None,
         drops_held: bool = False,
     ) -> None:
         self.streams_before = 0

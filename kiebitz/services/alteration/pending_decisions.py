@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
-from kiebitz.dissectors.model import Direction, Stream, Transport
+from kiebitz.dissectors.model import Direction, Stream
 from kiebitz.services.alteration.delivery_queue import Copy, RelayedStream, Slot
+from kiebitz.services.alteration.hook_process import HookProcess
 from kiebitz.services.alteration.hook_protocol import Outcome
 from kiebitz.services.alteration.rule_applier import RuleApplier, known_dissector
 from kiebitz.services.alteration.rules import Hold, Script
@@ -29,27 +29,6 @@ class Ticket(msgspec.Struct, eq=False):
         return isinstance(self.rule, Hold)
 
 
-class Hook(Protocol):
-    """Decides about messages. Streams have the database's numbers."""
-
-    on_answer: Callable[[int, Sequence[Outcome] | None], None]
-    """Called with a ticket's number and the messages to forward, None to forward the original."""
-
-    def opened(self, number: int, transport: Transport, client: str, server: str) -> None:
-        """Report a new stream."""
-
-    def closed(self, number: int) -> None:
-        """Report the end of a stream."""
-
-    def passed_on(self, number: int, direction: Direction, ts_ns: int, offset: int, data: bytes) -> None:
-        """Report forwarded bytes."""
-
-    def ask(
-        self, ticket: int, number: int, direction: Direction, ts_ns: int, protocol: str, frame: bytes
-    ) -> bool:
-        """Ask for a decision; return False if the message is to be forwarded unchanged."""
-
-
 class DecisionBroker:
     """Requests decisions about messages and carries them out.
 
@@ -60,7 +39,11 @@ class DecisionBroker:
     applier: RuleApplier
 
     def __init__(
-        self, hooks: Mapping[str, Hook], wake: Callable[[RelayedStream, Direction], None], *, drops_held: bool
+        self,
+        hooks: Mapping[str, HookProcess],
+        wake: Callable[[RelayedStream, Direction], None],
+        *,
+        drops_held: bool,
     ) -> None:
         self.on_held: Callable[[], None] = lambda: None
         """Called when the held messages have changed."""

@@ -38,9 +38,9 @@ def losses(
     )
     if capture is not None:
         found += _limit(
-            [f"{_counted(number, noun)} {what}" for (noun, what), number in capture.faults.items()]
+            [f"{_counted(number, noun)} {what}" for (noun, what), number in capture.reader.faults.items()]
         )
-        found += _limit([f"the capture is {damage}" for damage in capture.damages])
+        found += _limit([f"the capture is {damage}" for damage in capture.reader.damages])
         if is_over and capture.truncated is not None:
             found.append(f"{capture.truncated}; all before that was kept")
     if late:

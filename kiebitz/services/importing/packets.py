@@ -165,11 +165,11 @@ def import_capture(
                 on_progress(capture.position, capture.size)
             if capture.truncated is not None and not recording.packets and database != MEMORY:
                 raise CaptureError(f"{source}: {capture.truncated}; nothing was recorded before that")
-            recording.close(capture, dropped=capture.dropped)
+            recording.close(capture, dropped=capture.reader.dropped)
         except KeyboardInterrupt:
             recording.take(batch)
             if recording.packets:
-                recording.close(capture, False, capture.dropped)
+                recording.close(capture, False, capture.reader.dropped)
                 _warn_about_rest(recorder, interrupts.was_impatient)
             else:
                 recorder.release()

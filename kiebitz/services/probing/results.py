@@ -161,9 +161,13 @@ def result_of(
 ) -> Result:
     """Return the result of a case that was tried and recorded in a session."""
     case, verdict = outcome.case, outcome.verdict
+    untried = untried_result(case, why_untried(outcome), command)
+    untried = msgspec.structs.replace(untried, seconds=round(outcome.seconds, 3), output=output)
+    if verdict is None:
+        return untried
     rows: list[Message] = []
     sent: list[ChunkRow] = []
-    if verdict is not None and not case.is_in_play:
+    if not case.is_in_play:
         rows = [*messages(timeline, "m.ts_ns >= ?", [outcome.begun_ns])]
         sent = _sent(timeline, outcome)
     # For a case in play, only the violations are reported, not the whole game.
@@ -178,26 +182,15 @@ def result_of(
             if row.direction == INPUT_DIRECTION[case.role]
         ),
     )
-    return Result(
-        case.name,
-        case.role,
-        case.kind,
-        group_of(case),
-        case.message,
-        case.field,
-        case.sentence,
-        stated_expectation(case),
-        NOT_TRIED if verdict is None else verdict.word,
-        why_untried(outcome) if verdict is None else verdict.why,
-        () if verdict is None else tuple(verdict.reactions),
-        tuple(_piece(chunk, timeline) for chunk in sent[:_MAX_SENT_PIECES]),
-        unread[:_MAX_HEX_BYTES],
-        tuple(_message(each, place, render) for place, each in enumerate(shown) if each is not None),
-        max(len(numbers) - MAX_MESSAGES, 0),
-        None,
-        round(outcome.seconds, 3),
-        output,
-        command,
+    return msgspec.structs.replace(
+        untried,
+        verdict=verdict.word,
+        why=verdict.why,
+        reactions=tuple(verdict.reactions),
+        sent=tuple(_piece(chunk, timeline) for chunk in sent[:_MAX_SENT_PIECES]),
+        unread=unread[:_MAX_HEX_BYTES],
+        messages=tuple(_message(each, place, render) for place, each in enumerate(shown) if each is not None),
+        left_out=max(len(numbers) - MAX_MESSAGES, 0),
     )
 
 
