@@ -215,7 +215,7 @@ def put_card_table(view: View, sheet: Sheet) -> None:
 def _put_contract(sheet: Sheet, layout: Layout, view: View) -> None:
     """Draw the contract, its multiplier, the talon, and what is unknown."""
     x, y, room, anchor = layout.title
-    sheet.put(text(" · ".join(view.title)[:200], BESIDE, room, "k-faint", anchor=anchor), x, y)
+    sheet.put(text(" · ".join(view.title)[:200], BESIDE, room, f"k-faint {anchor}"), x, y)
     contract = view.contract
     words = ", ".join(map(plain, contract.parts)) if contract is not None else "no game yet"
     at, room = layout.contract, layout.contract.width
@@ -223,7 +223,7 @@ def _put_contract(sheet: Sheet, layout: Layout, view: View) -> None:
     if contract is not None and contract.suit is not None:
         sheet.put(sign(contract.suit.sign, (0, 0), 0.44), x + 22, at.y - 13)
         x, room = x + 54, room - 54
-    put_fitted(sheet, words, (x, at.y), room, (40, 36, 32, 29, BESIDE), bold=True)
+    put_fitted(sheet, words, (x, at.y), room, (40, 36, 32, 29, BESIDE), "k-ink bold")
     said = [contract.level, *map(plain, contract.additions)] if contract is not None else []
     if layout.talon is None:
         said += [f"{plain(pile.label)}: {pile.words}" for pile in view.piles]
@@ -235,26 +235,20 @@ def _put_contract(sheet: Sheet, layout: Layout, view: View) -> None:
         return
     if sheet.is_tall:
         if said:
-            put_fitted(
-                sheet,
-                " · ".join(said),
-                (below.x, below.y),
-                below.width,
-                (28, BESIDE, 24),
-            )
+            put_fitted(sheet, " · ".join(said), (below.x, below.y), below.width, (28, BESIDE, 24))
         return
     y = below.y
     for words in said:
-        put_fitted(sheet, words, (below.x, y), below.width, (32, 28, BESIDE), bold=True)
+        put_fitted(sheet, words, (below.x, y), below.width, (32, 28, BESIDE), "k-ink bold")
         y += 42
     if view.unknown and layout.right is not None and layout.right.y < below.y:
-        put_lines(sheet, view.unknown, (below.x, y), below.width, ink="k-faint")
+        put_lines(sheet, view.unknown, (below.x, y), below.width, style="k-faint")
 
 
 def _put_talon(sheet: Sheet, at: tuple[float, float], view: View) -> None:
     right, y = at
     for pile in view.piles[:1]:
-        sheet.put(text(plain(pile.label), BESIDE, 180, "k-faint", anchor="end"), right, y - 12)
+        sheet.put(text(plain(pile.label), BESIDE, 180, "k-faint end"), right, y - 12)
         faces = [piece for piece in pile.pieces if isinstance(piece, Card)][:3]
         for number, face in enumerate(reversed(faces), 1):
             sheet.put(card(face, _SHOWN), right + 6 - (_SHOWN + 6) * number, y)
@@ -271,7 +265,9 @@ def _put_story(sheet: Sheet, layout: Layout, view: View, is_played: bool) -> Non
     said = said[: layout.story_lines if is_played else 3]
     y -= 17 * (len(said) - 1)
     for number, row in enumerate(said):
-        put_fitted(sheet, row, (x, y), room, (32, 28, BESIDE), bold=number == 0, anchor="middle")
+        put_fitted(
+            sheet, row, (x, y), room, (32, 28, BESIDE), "k-ink middle" if number else "k-ink bold middle"
+        )
         y += 34
 
 
@@ -283,12 +279,12 @@ def _put_facts(sheet: Sheet, layout: Layout, view: View) -> None:
         y, most = layout.foot
         for fact in [*shown, *listed][:1]:
             last = Fact(fact.title, fact.items[-4:] if most > 1 else ())
-            put_lines(sheet, fact_words(last, 4), (10, y), 680, most=most, ink="k-faint")
+            put_lines(sheet, fact_words(last, 4), (10, y), 680, most=most, style="k-faint")
         return
     for fact in shown:
         _put_cards(sheet, layout.right, fact, [view.unknown] if layout.talon is not None else [])
     if not shown and view.unknown and layout.talon is not None:
-        put_lines(sheet, view.unknown, (layout.right.x, layout.right.y), layout.right.width, ink="k-faint")
+        put_lines(sheet, view.unknown, (layout.right.x, layout.right.y), layout.right.width, style="k-faint")
     rows = []
     for fact in listed[:1]:
         bids = [*map(plain, fact.items)]
@@ -298,7 +294,7 @@ def _put_facts(sheet: Sheet, layout: Layout, view: View) -> None:
     at, y = layout.left, layout.left.y
     for row in rows[:_ROWS]:
         if y < sheet.height - 8:
-            y = put_lines(sheet, row, (at.x, y), at.width, size=24, ink="k-faint", most=1 if listed else 2)
+            y = put_lines(sheet, row, (at.x, y), at.width, size=24, most=1 if listed else 2, style="k-faint")
 
 
 def _cards(fact: Fact) -> list[Card]:
@@ -309,14 +305,14 @@ def _cards(fact: Fact) -> list[Card]:
 def _put_cards(sheet: Sheet, at: Corner, fact: Fact, remarks: list[str]) -> None:
     """Draw the cards of the last trick, or their names if there is no room."""
     cards = _cards(fact)
-    y = put_lines(sheet, plain(fact.title), (at.x, at.y), at.width, size=24, ink="k-faint")
+    y = put_lines(sheet, plain(fact.title), (at.x, at.y), at.width, size=24, style="k-faint")
     if len(cards) * (_SHOWN + 8) <= at.width:
         for number, face in enumerate(cards):
             sheet.put(card(face, _SHOWN), at.x + number * (_SHOWN + 8), at.y + 44)
         return
     for row in [*(face.words for face in cards), *remarks][: _ROWS - 1]:
         if row and y < sheet.height - 8:
-            y = put_lines(sheet, row, (at.x, y), at.width, size=24, ink="k-faint", most=1)
+            y = put_lines(sheet, row, (at.x, y), at.width, size=24, most=1, style="k-faint")
 
 
 @cached_fragment(256)
@@ -346,7 +342,7 @@ def _put_lying(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None
     if sheet.is_tall:
         foot = y + height(wide) + 34
         ink = "k-turn" if player.state == "turn" or player.takes else "k-faint"
-        sheet.put(text(player.name or '""', 24, wide + 56, ink, anchor="middle"), x + wide / 2, foot)
+        sheet.put(text(player.name or '""', 24, wide + 56, f"{ink} middle"), x + wide / 2, foot)
 
 
 def _put_beside(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None:
@@ -360,7 +356,7 @@ def _put_beside(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> Non
     ]
     y = at.y + _PLATE + _LINE
     for words, bold in said[: most - 1] + said[most - 1 :][-1:]:
-        put_fitted(sheet, words, (at.x, y), at.width, (BESIDE, 24), bold=bold and _fits_bold(words, at.width))
+        put_fitted(sheet, words, (at.x, y), at.width, (BESIDE, 24), _style(words, at.width, bold))
         y += _LINE
     y += 14 - _LINE
     _put_hand(sheet, layout.hand, (at.x, y), (at.width, at.y + at.height - y), player, "start")
@@ -379,9 +375,8 @@ def _put_along(sheet: Sheet, layout: Layout, at: SeatArea, player: Seat) -> None
     said += [(words, False) for words in _figures(player, room, 2 - len(said))]
     line = y + (33 if len(said) < 2 else 20)
     for words, bold in said:
-        put_fitted(
-            sheet, words, (x + wide + 20, line), room, (28, BESIDE, 24), bold=bold and _fits_bold(words, room)
-        )
+        sizes = (28, BESIDE, 24)
+        put_fitted(sheet, words, (x + wide + 20, line), room, sizes, _style(words, room, bold))
         line += 30
     at_hand = at.y if above else y + _PLATE + 8
     _put_hand(sheet, layout.hand, (at.x, at_hand), (at.width, at.height), player, "middle")
@@ -424,8 +419,9 @@ def _figures(player: Seat, room: float, most: int) -> list[str]:
     return [" · ".join(brief if fits else brief[-1:])]
 
 
-def _fits_bold(words: str, room: float) -> bool:
-    return cell_len(printable(words[:200])) * BOLD * 24 <= room
+def _style(words: str, room: float, is_bold: bool) -> str:
+    fits = cell_len(printable(words[:200])) * BOLD * 24 <= room
+    return "k-ink bold" if is_bold and fits else "k-ink"
 
 
 def _gap(width: float) -> float:
@@ -461,7 +457,7 @@ def _put_hand(
     pieces = [card(face, width) for face in hand.pieces if isinstance(face, Card)]
     if not pieces:
         if hand.hidden is None:
-            words = text("cards unknown", BESIDE, room, "k-faint", anchor=anchor)
+            words = text("cards unknown", BESIDE, room, f"k-faint {anchor}")
             sheet.put(words, x + {"start": 0, "middle": room / 2, "end": room}[anchor], y + 40)
         elif hand.hidden > 0:
             fan = min(room, _FAN)

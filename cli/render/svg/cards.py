@@ -90,16 +90,7 @@ def backs(drawn: Element, count: int, width: float, room: float) -> None:
             stroke_dasharray="7 5",
         )
     left = (shown - 1) * max(step, 3)
-    label(
-        drawn,
-        (left + width / 2, high / 2 + 12),
-        str(count),
-        34,
-        width - 8,
-        text_anchor="middle",
-        font_weight="bold",
-        fill="#ffffff",
-    )
+    label(drawn, (left + width / 2, high / 2 + 12), str(count), 34, "middle bold", width - 8, fill="#ffffff")
 
 
 def backs_width(count: int, width: float, room: float) -> float:
@@ -156,4 +147,4 @@ def _fitted(parent: Element, at: tuple[float, float], words: str, size: float, r
     if len(words) * LETTER_WIDTH * size > room:
         more = {"textLength": room, "lengthAdjust": "spacingAndGlyphs"}
     # Thicker than usual, but narrower than bold letters.
-    label(parent, at, words, size, 1e4, text_anchor="middle", fill=ink, stroke=ink, stroke_width=0.8, **more)
+    label(parent, at, words, size, "middle", 1e4, fill=ink, stroke=ink, stroke_width=0.8, **more)

@@ -91,7 +91,7 @@ def _put_card(sheet: Sheet, player: CatanSeat, card: Card) -> None:
     _put_plate(sheet, player, player.state, card)
     loose = card.loose
     left, right = card.x + (14 if card.is_narrow else 72), card.x + card.width - 14
-    score = text(player.figures[0].words, 26, _POINTS, "k-ink", bold=True, anchor="end")
+    score = text(player.figures[0].words, 26, _POINTS, "k-ink bold end")
     sheet.put(score, right, card.y + (70 if card.is_narrow else 37 + loose / 2))
     top, high = (77.0, 56.0) if card.is_narrow else (46 + loose, 42.0)
     if {*player.counts} == {NOT_KNOWN}:
@@ -128,7 +128,7 @@ def _plate(
     high = tile if box.is_narrow else height - 24
     rect(drawn, 13, 12, tile, high, 8, fill=colour, stroke=OUTLINE, stroke_width=2)
     middle = (13 + tile / 2, 12 + high / 2 + 10)
-    label(drawn, middle, letter, 28, fill=ink(colour), font_weight="bold", text_anchor="middle")
+    label(drawn, middle, letter, 28, "bold middle", fill=ink(colour))
     x, base = (54.0, 37.0) if box.is_narrow else (72.0, 37 + box.loose / 2)
     # On narrow cards on the second line, so that the name has the first.
     mark_x, mark_y = (20.0, 61.0) if box.is_narrow else (x, base - 10)
@@ -156,7 +156,7 @@ def goods(drawn: Element, resource: str, count: str, width: float, narrow: bool,
     draw_field_sign(tile, resource, (left + size / 2, size / 2), 0.76 * size)
     _draw_count(drawn, count, width, narrow)
     if name:
-        label(drawn, (0, 66), name, SMALL, width + 12, class_="k-ink")
+        label(drawn, (0, 66), name, SMALL, "k-ink", width + 12)
 
 
 @cached_fragment(128)
@@ -176,7 +176,7 @@ def _backs(drawn: Element, many: int, words: str, width: float) -> None:
     for place in range(many):
         _draw_back(drawn, 15.0 * place, 1, size)
     left = 15.0 * many + 0.62 * size
-    label(drawn, (left if many else 0, 30), words, SMALL, width - left, class_="k-ink")
+    label(drawn, (left if many else 0, 30), words, SMALL, "k-ink", width - left)
 
 
 def _size(count: str, narrow: bool) -> float:
@@ -195,14 +195,14 @@ def _draw_back(parent: Element, x: float, y: float, size: float) -> None:
 def _draw_count(parent: Element, count: str, width: float, narrow: bool) -> None:
     size = _size(count, narrow)
     nothing = count == "0"
-    weight = "normal" if nothing else "bold"
+    weight = "" if nothing else "bold "
     colour = "k-faint" if nothing or _is_hidden(count) else "k-ink"
     if narrow:
         at = (width / 2, size + 22)
-        label(parent, at, count, SMALL, width, font_weight=weight, class_=colour, text_anchor="middle")
+        label(parent, at, count, SMALL, f"{weight}{colour} middle", width)
     else:
         letters = 28.0 if len(count) < 2 else 26.0 if len(count) < 3 else SMALL
-        label(parent, (size + 7, 30), count, letters, width - size, font_weight=weight, class_=colour)
+        label(parent, (size + 7, 30), count, letters, f"{weight}{colour}", width - size)
 
 
 @cached_fragment(512)
@@ -211,7 +211,7 @@ def _facts(drawn: Element, words: str, room: float, most: int) -> None:
     said = lines(words[:400], SMALL, room)
     for number, line in enumerate(said[:most]):
         more = " …" if number == most - 1 and len(said) > most else ""
-        label(drawn, (0, 23 + _FACTS * number), line + more, SMALL, room + 20, class_="k-ink")
+        label(drawn, (0, 23 + _FACTS * number), line + more, SMALL, "k-ink", room + 20)
 
 
 _LINE = 32.0
@@ -269,7 +269,7 @@ def _sea(drawn: Element, words: str, below: str, width: float, height: float) ->
     y = 70.0
     for said, size in ((words, 40), (below, 26)):
         for line in lines(said, size, width - 60)[:2]:
-            label(drawn, (width / 2, y), line, size, width, text_anchor="middle", fill="#111111")
+            label(drawn, (width / 2, y), line, size, "middle", width, fill="#111111")
             y += 1.3 * size
     wide = min(width - 60, (height - 190) * 1.48)
     draw_key(drawn, (width - wide) / 2, 186, wide)
@@ -286,10 +286,10 @@ def _put_headline(sheet: Sheet, view: CatanView, beside: Box) -> None:
     room = beside.x + beside.width - x - 10
     head, *others = _headline(view)
     if others:
-        sheet.put(text(head[:80], 30, room, "k-ink", bold=True), x, y + 28)
+        sheet.put(text(head[:80], 30, room, "k-ink bold"), x, y + 28)
         sheet.put(text(others[0], 28, room, "k-ink"), x, y + 63)
     elif head:
-        sheet.put(text(head, 32, room, "k-ink", bold=True), x, y + 46)
+        sheet.put(text(head, 32, room, "k-ink bold"), x, y + 46)
 
 
 def _headline(view: CatanView) -> list[str]:

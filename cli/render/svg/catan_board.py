@@ -207,17 +207,8 @@ def draw_key(parent: Element, x: float, y: float, width: float) -> None:
         at = (x + (column + 0.5) * width / 3, y + (1.06 + 2.12 * row) * side)
         polygon(parent, _hexagon(at, side), fill=FIELDS[field], stroke=SAND, stroke_width=0.06 * side)
         draw_field_sign(parent, field, (at[0], at[1] - 0.42 * side), 0.56 * side)
-        for words, down, weight in ((field, 0.2, "bold"), (yielded, 0.52, "normal")):
-            label(
-                parent,
-                (at[0], at[1] + down * side),
-                words,
-                SMALL,
-                1.7 * side,
-                fill=BLACK,
-                font_weight=weight,
-                text_anchor="middle",
-            )
+        for words, down, style in ((field, 0.2, "bold middle"), (yielded, 0.52, "middle")):
+            label(parent, (at[0], at[1] + down * side), words, SMALL, style, 1.7 * side, fill=BLACK)
 
 
 def _hexagon(centre: Point, side: float) -> list[Point]:
@@ -235,7 +226,7 @@ def _draw_field(parent: Element, field: str, number: int | None, centre: Point, 
     up, size = (0.4, 0.5) if number is not None else (0.0, 0.8)
     if not draw_field_sign(parent, field, (x, y - up * side), size * side) and side >= _TOO_SMALL:
         size = max(SMALL, 0.27 * side)
-        label(parent, (x, y - 0.4 * side), field, size, 1.58 * side, fill=ink(colour), text_anchor="middle")
+        label(parent, (x, y - 0.4 * side), field, size, "middle", 1.58 * side, fill=ink(colour))
     if number is not None and side >= _TOO_SMALL:
         _draw_chip(parent, number, (x, y + _CHIP_DOWN * side), side, CHIP)
 
@@ -256,16 +247,7 @@ def _draw_chip(parent: Element, number: int, at: Point, side: float, ground: str
         stroke_width=5 if lit else 1.5,
     )
     size = max(SMALL, 0.42 * side)
-    label(
-        parent,
-        (x, y + 0.27 * size),
-        str(number),
-        size,
-        2.4 * radius,
-        fill=colour,
-        font_weight="bold",
-        text_anchor="middle",
-    )
+    label(parent, (x, y + 0.27 * size), str(number), size, "bold middle", 2.4 * radius, fill=colour)
     pips = max(0, 6 - abs(7 - number))
     for pip in range(pips):
         left = x + (pip - (pips - 1) / 2) * 0.26 * radius
@@ -289,7 +271,7 @@ def _draw_harbour(
         draw_field_sign(parent, resource, (x, y + (0.36 * radius if has_words else 0)), radius * 0.85)
     if has_words:
         base = y + (-0.18 * radius if resource else 0.36 * size)
-        label(parent, (x, base), rate, size, fill=BLACK, font_weight="bold", text_anchor="middle")
+        label(parent, (x, base), rate, size, "bold middle", fill=BLACK)
 
 
 # Changing parts.
@@ -371,4 +353,4 @@ def _draw_house(parent: Element, letter: str, colour: str, kind: str, side: floa
 
 
 def _draw_letter(parent: Element, letter: str, colour: str, down: float, size: float) -> None:
-    label(parent, (0, down), letter, size, fill=ink(colour), font_weight="bold", text_anchor="middle")
+    label(parent, (0, down), letter, size, "bold middle", fill=ink(colour))

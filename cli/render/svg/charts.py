@@ -134,7 +134,7 @@ class _Card(msgspec.Struct):
     def words(self, words: str, most: int = 6) -> None:
         """Write words below all else, in at most `most` lines."""
         for row in lines(words, _WORDS, self.room)[:most]:
-            label(self.drawn, (_PAD, self.height + _WORDS), row, _WORDS, self.room, class_="k-ink")
+            label(self.drawn, (_PAD, self.height + _WORDS), row, _WORDS, "k-ink", self.room)
             self.height += _WORDS * 1.25
 
 
@@ -145,7 +145,7 @@ def _card(result: Result, width: float) -> _Card:
     card = _Card(drawn, result.title, width, _PAD + 44.0)
     # Text is cut for letters of average width.
     room = card.room * LETTER_WIDTH / BOLD
-    label(drawn, (_PAD, _PAD + 26), result.title, _TITLE, room, font_weight="bold", class_="k-ink")
+    label(drawn, (_PAD, _PAD + 26), result.title, _TITLE, "bold k-ink", room)
     match result:
         case Histogram():
             _histogram(card, result)
@@ -175,7 +175,7 @@ def _histogram(card: _Card, result: Histogram) -> None:
     if result.chance is not None:
         y = card.height + 16
         line(card.drawn, (_PAD, y), (_PAD + 44, y), class_="k-s-ink", stroke_width=5)
-        label(card.drawn, (_PAD + 56, y + 9), "expected by chance", _WORDS, card.room, class_="k-ink")
+        label(card.drawn, (_PAD + 56, y + 9), "expected by chance", _WORDS, "k-ink", card.room)
         card.height += 40
         card.words(test_words(result.chance))
 
@@ -208,7 +208,7 @@ def _columns(
             if place in marks and high - 8 < (mark := marks[place] / most * height) < high + SMALL + 14:
                 above = mark
             for words, y in ((f"{count:,.0f}", base - above - 10), (values[place], base + 30)):
-                label(card.drawn, (middle, y), words, SMALL, step, text_anchor="middle", class_="k-ink")
+                label(card.drawn, (middle, y), words, SMALL, "middle k-ink", step)
     line(card.drawn, (_PAD, base), (_PAD + card.room, base), class_="k-s-line", stroke_width=3)
     card.height = base + (46 if values else 12)
 
@@ -230,7 +230,7 @@ def _rows(card: _Card, names: Sequence[str]) -> list[tuple[float, float]]:
     for name in names[:_MOST_ROWS]:
         card.height += _ROW
         base = card.height - 12
-        label(card.drawn, (_PAD, base), name or '""', _WORDS, room - 12, class_="k-ink")
+        label(card.drawn, (_PAD, base), name or '""', _WORDS, "k-ink", room - 12)
         places.append((_PAD + room, base))
     return places
 
@@ -257,11 +257,11 @@ def _grid(card: _Card, grid: Grid) -> None:
     digits = len(f"{grid.most:,}") * LETTER_WIDTH * _WORDS
     for column, title in enumerate(columns):
         at = (begin + column * step, titles_base)
-        label(card.drawn, at, title or '""', SMALL, step - 10, class_="k-faint")
+        label(card.drawn, at, title or '""', SMALL, "k-faint", step - 10)
     for (x, base), numbers in zip(places, grid.cells, strict=False):
         for column, number in enumerate(numbers[: max(1, len(columns))]):
             left = x + column * step
-            label(card.drawn, (left + digits, base), f"{number:,}", _WORDS, text_anchor="end", class_="k-ink")
+            label(card.drawn, (left + digits, base), f"{number:,}", _WORDS, "end k-ink")
             _bar(card, left + digits + 12, base, (step - digits - 30) * number / grid.most)
     _more(card, len(grid.lines), _MOST_ROWS, "line")
     _more(card, len(grid.columns), _MOST_COLUMNS, "column")
@@ -275,7 +275,7 @@ def _shares(card: _Card, result: Shares) -> None:
         width = card.width - _PAD - x - told
         rect(card.drawn, x, base - 21, width, _BAR, 3, class_="k-paper k-s-line", stroke_width=2)
         _bar(card, x, base, width * share.part / share.all)
-        label(card.drawn, (x + width + 14, base), words, _WORDS, told, class_="k-ink")
+        label(card.drawn, (x + width + 14, base), words, _WORDS, "k-ink", told)
     _more(card, len(shares), _MOST_ROWS, "line")
 
 
@@ -288,7 +288,7 @@ def _durations(card: _Card, result: Durations) -> None:
         width = max(40.0, card.width - _PAD - x - told)
         drawn = width * times.median / most if most else 0.0
         _bar(card, x, base, drawn)
-        label(card.drawn, (x + drawn + 14, base), words, _WORDS, card.width - x - drawn - 20, class_="k-ink")
+        label(card.drawn, (x + drawn + 14, base), words, _WORDS, "k-ink", card.width - x - drawn - 20)
     _more(card, len(result.lines), _MOST_ROWS, "line")
     card.words("The bars are the medians: half of the times were shorter.")
 
@@ -312,16 +312,16 @@ def _course(card: _Card, result: TimeSeries) -> None:
     for amount in sorted({least, between, most}):
         line(card.drawn, (left, y_of(amount)), (right, y_of(amount)), class_="k-s-line", stroke_width=2)
         at = (left - 12, y_of(amount) + 8)
-        label(card.drawn, at, f"{amount:,}", SMALL, text_anchor="end", class_="k-faint")
+        label(card.drawn, at, f"{amount:,}", SMALL, "end k-faint")
     ends = {name: y_of(curve[-1][1]) for name, curve in curves.items()}
     for number, (name, y) in enumerate(_spread(ends, top, base).items()):
         colour, dash = COLOURS[number % len(COLOURS)], _DASHES[number // 2 % len(_DASHES)]
         _curve(card, [(x_of(seconds), y_of(amount)) for seconds, amount in curves[name]], right, colour, dash)
         line(card.drawn, (right, ends[name]), (right + 18, y), stroke=colour, stroke_width=2)
         words = f"{name} {curves[name][-1][1]:,}"
-        label(card.drawn, (right + 24, y + 9), words, _WORDS, names - 20, class_="k-ink")
+        label(card.drawn, (right + 24, y + 9), words, _WORDS, "k-ink", names - 20)
     for words, x, anchor in ((duration(begin), left, "start"), (duration(end), right, "end")):
-        label(card.drawn, (x, base + 34), words, SMALL, text_anchor=anchor, class_="k-faint")
+        label(card.drawn, (x, base + 34), words, SMALL, f"{anchor} k-faint")
     card.height = base + 44
     _more(card, len(result.lines), _MOST_CURVES, "line")
 

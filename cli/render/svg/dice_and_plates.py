@@ -56,7 +56,7 @@ def dice_and_cup(drawn: Element, dice: Dice, scale: float) -> None:
     else:
         draw_sign(place, "cup", (0, 0))
         if dice.roll != "none":
-            label(place, (0, 170), "?", 120, fill="#fff4dc", font_weight="bold", text_anchor="middle")
+            label(place, (0, 170), "?", 120, "bold middle", fill="#fff4dc")
 
 
 @cached_fragment(1024)
@@ -71,10 +71,10 @@ def announcement(drawn: Element, call: Call, is_last: bool, scale: float) -> Non
         polygon(place, [(40, height - 22), (74, height - 22), (46, height - 2)], class_=f"k-{colour}")
     for number, face in enumerate(call.dice[:2]):
         die(place, (16 + number * 56, 36), face, 50)
-    label(place, (14, 29), call.name or '""', SMALL, width - 20, class_="k-ink")
+    label(place, (14, 29), call.name or '""', SMALL, "k-ink", width - 20)
     left = 132 if call.dice else 14
     size = max(SMALL, min(34.0, (width - left - 10) / (0.8 * max(1, len(call.words)))))
-    label(place, (left, 72), call.words, size, width - left - 2, class_="k-ink", font_weight="bold")
+    label(place, (left, 72), call.words, size, "k-ink bold", width - left - 2)
 
 
 @cached_fragment(1024)
@@ -99,7 +99,7 @@ def plate(drawn: Element, name: str, state: str, width: float, height: float) ->
     room = width - x - (8 + _POINTS if low else 12)
     if low:
         size = max(SMALL, min(28.0, room / (BOLD * max(1, len(name)))))
-        label(drawn, (x, middle + 9), name or '""', size, room, class_="k-ink")
+        label(drawn, (x, middle + 9), name or '""', size, "k-ink", room)
     else:
         draw_name(drawn, x, middle + 11, name, 32, room)
 
@@ -192,4 +192,4 @@ def _write(parent: Element, words: str, at: Point, square: float, **style: str) 
     x, y = at
     room = square - 8
     size = max(SMALL, min(0.7 * square, room / (BOLD * max(1, len(words)))))
-    label(parent, (x, y + 0.36 * size), words, size, room, text_anchor="middle", **style)
+    label(parent, (x, y + 0.36 * size), words, size, "middle", room, **style)

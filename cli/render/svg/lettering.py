@@ -17,29 +17,21 @@ BESIDE = 26.0
 """Letter size of remarks."""
 
 
-def fitting(words: str, room: float, sizes: Sequence[float], bold: bool = False) -> float:
-    """Return the first of these sizes, which are descending, at which a text is not cut, or the last."""
-    cells = cell_len(printable(words[:200]))
-    letter = BOLD if bold else LETTER_WIDTH
-    return next((size for size in sizes if int(room / (letter * size)) >= cells), sizes[-1])
-
-
 def put_fitted(
     sheet: Sheet,
     words: str,
     at: tuple[float, float],
     room: float,
     sizes: Sequence[float],
-    *,
-    ink: str = "k-ink",
-    bold: bool = False,
-    anchor: Anchor = "start",
+    style: str = "k-ink",
 ) -> None:
-    """Write a line in the largest of these sizes at which it is not cut."""
-    size = fitting(words, room, sizes, bold)
+    """Write a line in the first of these sizes, which are descending, at which it is not cut, or the last."""
+    is_bold = "bold" in style
+    cells = cell_len(printable(words[:200]))
+    letter = BOLD if is_bold else LETTER_WIDTH
+    size = next((size for size in sizes if int(room / (letter * size)) >= cells), sizes[-1])
     # Text is cut for letters of average width.
-    usual = room * LETTER_WIDTH / BOLD if bold else room
-    sheet.put(text(words, size, usual, ink, bold, anchor), *at)
+    sheet.put(text(words, size, room * LETTER_WIDTH / BOLD if is_bold else room, style), *at)
 
 
 def put_lines(
@@ -50,9 +42,7 @@ def put_lines(
     *,
     most: int = 2,
     size: float = BESIDE,
-    anchor: Anchor = "start",
-    ink: str = "k-ink",
-    bold: bool = False,
+    style: str = "k-ink",
 ) -> float:
     """Write a text in at most `most` lines, the first at `at`; return the position of the next line.
 
@@ -63,7 +53,7 @@ def put_lines(
     if len(rows) > most:
         rows[most - 1 :] = [" ".join(rows[most - 1 :])]
     for row in rows:
-        sheet.put(text(row, size, room, ink, bold=bold, anchor=anchor), x, y)
+        sheet.put(text(row, size, room, style), x, y)
         y += round(1.22 * size)
     return y
 

@@ -101,7 +101,7 @@ def _put_plate(sheet: Sheet, seat: Seat, box: Box) -> None:
         x += max(0.0 if is_short else 150.0, _LETTER * 28 * (len(words) + 1))
     left = box.x + box.width - x
     if doing and left > SMALL:
-        sheet.put(text(doing, 28 if len(doing) < 10 else SMALL, left, _ink(seat), bold=True), x, base)
+        sheet.put(text(doing, 28 if len(doing) < 10 else SMALL, left, f"{_ink(seat)} bold"), x, base)
 
 
 def _put_row(sheet: Sheet, seat: Seat, box: Box) -> None:
@@ -109,11 +109,11 @@ def _put_row(sheet: Sheet, seat: Seat, box: Box) -> None:
     sheet.put(things.plate(seat.name[:60], seat.state, box.width, box.height), box.x, box.y)
     right, base = box.x + box.width - 10, box.y + box.height / 2 + 9
     if seat.figures:
-        sheet.put(text(_brief(seat), SMALL, 80, "k-ink", bold=True, anchor="end"), right, base)
+        sheet.put(text(_brief(seat), SMALL, 80, "k-ink bold end"), right, base)
     doing = _action(seat)
     room = box.width - _LETTER * 32 * len(seat.name) - 100
     if doing and seat.state not in ("lost", "joined") and room >= _LETTER * SMALL * len(doing):
-        sheet.put(text(doing, SMALL, room, _ink(seat), anchor="end"), right - 50, base)
+        sheet.put(text(doing, SMALL, room, f"{_ink(seat)} end"), right - 50, base)
 
 
 def _brief(seat: Seat) -> str:
@@ -145,7 +145,7 @@ def _put_middle(sheet: Sheet, view: View, box: Box) -> None:
         bottom -= _REMARK
     if view.title:
         words = " · ".join(view.title)[:200]
-        sheet.put(text(words, 28, 300, "k-faint", bold=True), box.x + 30, box.y + 42)
+        sheet.put(text(words, 28, 300, "k-faint bold"), box.x + 30, box.y + 42)
     room = Box(box.x, box.y + 10, box.width, bottom - box.y - 10)
     is_beside = box.width > 1.35 * box.height and not _has_several_boards(view)
     (_put_beside if is_beside else _put_stacked)(sheet, view, room)
@@ -213,7 +213,7 @@ def _put_thing(sheet: Sheet, view: View, x: float, y: float, scale: float) -> No
             wide = scale * grid_size(each)[0]
             if each.owner:
                 size = max(SMALL, 0.6 * scale * _HEADING)
-                words = text(each.owner[:60], size, wide, "k-ink", bold=True, anchor="middle")
+                words = text(each.owner[:60], size, wide, "k-ink bold middle")
                 sheet.put(words, left + wide / 2, y + size)
             top = y + (scale * _HEADING if each.owner else 0)
             sheet.put(board(msgspec.structs.replace(each, beside=()), round(scale, 2)), left + wide / 2, top)
@@ -222,8 +222,8 @@ def _put_thing(sheet: Sheet, view: View, x: float, y: float, scale: float) -> No
         sheet.put(things.dice_and_cup(view.dice, round(scale, 2)), x, y)
 
 
-_Line = tuple[str, float, str, bool]
-"""Text, letter size, colour, and whether it is bold."""
+_Line = tuple[str, float, str]
+"""Text, letter size and style."""
 
 
 def _fitted(story: Sequence[Line], large: float, room: float, height: float) -> list[_Line]:
@@ -235,7 +235,7 @@ def _fitted(story: Sequence[Line], large: float, room: float, height: float) -> 
             letters = size if number == 0 else max(SMALL, 0.8 * size)
             # Bold letters are wider.
             within = lines(plain(line), letters, room / 1.14 if number == 0 else room)
-            found += [(words, letters, ink(line), number == 0) for words in within]
+            found += [(words, letters, f"{ink(line)}{'' if number else ' bold'}") for words in within]
         if _height(found) <= height:
             return found
     return found[: max(1, int(height // (_LEADING * SMALL)))]
@@ -243,14 +243,14 @@ def _fitted(story: Sequence[Line], large: float, room: float, height: float) -> 
 
 def _height(told: Iterable[_Line]) -> float:
     # Python's own sum differs between versions in the last digit.
-    return math.fsum(_LEADING * size for _, size, _, _ in told)
+    return math.fsum(_LEADING * size for _, size, _ in told)
 
 
 def _put_story(sheet: Sheet, told: list[_Line], x: float, y: float, room: float) -> float:
     """Draw the lines below each other; return their lower edge."""
-    for words, size, colour, bold in told:
+    for words, size, style in told:
         y += _LEADING * size
-        sheet.put(text(words, size, room, colour, bold), x, y - size * 0.35)
+        sheet.put(text(words, size, room, style), x, y - size * 0.35)
     return y
 
 

@@ -49,7 +49,7 @@ def put_rack_table(view: View, sheet: Sheet) -> None:
         return
     sheet.put(tiles.legend(2), 1330, 718)
     for group in view.groups[:1]:
-        put_lines(sheet, group_words(group, 4), (20, 250), 440, ink="k-faint")
+        put_lines(sheet, group_words(group, 4), (20, 250), 440, style="k-faint")
 
 
 def _places(sheet: Sheet) -> tuple[_SeatArea, ...]:
@@ -72,7 +72,7 @@ def _put_player(sheet: Sheet, place: _SeatArea, seat: Seat) -> None:
     """Draw a player and their rack."""
     sheet.put(plate(seat.name, seat.state == "turn", 340 if sheet.is_tall else _PLATE_WIDE), *place.plate)
     told = [mark.text for mark in seat.marks] or [figure.words for figure in seat.figures]
-    sheet.put(text(", ".join(told), BESIDE, 130, "k-ink", bold=bool(seat.marks)), *place.count)
+    sheet.put(text(", ".join(told), BESIDE, 130, "k-ink bold" if seat.marks else "k-ink"), *place.count)
     x, y = place.rack
     sheet.put(tiles.rack(), x, y)
     hand = seat.hand or Hand()
@@ -95,15 +95,15 @@ def _put_pile(sheet: Sheet, place: _SeatArea, pile: Pile) -> None:
     if pile.fresh:
         sheet.put(tiles.halo(), x, y)
     if sheet.is_tall:
-        sheet.put(text("stack", 24, 130, "k-faint", anchor="end"), x - 10, y + 30)
+        sheet.put(text("stack", 24, 130, "k-faint end"), x - 10, y + 30)
         return
     x, y = place.label
     left = x < sheet.width / 2
     at = x + 334 if left else x
     anchor: Anchor = "end" if left else "start"
     *label, name = pile.label
-    sheet.put(text(f"stack {plain((*label,))}", BESIDE, 334, "k-faint", anchor=anchor), at, y)
-    put_fitted(sheet, plain((name,)), (at, y + 36), 334, (30, BESIDE), anchor=anchor)
+    sheet.put(text(f"stack {plain((*label,))}", BESIDE, 334, f"k-faint {anchor}"), at, y)
+    put_fitted(sheet, plain((name,)), (at, y + 36), 334, (30, BESIDE), f"k-ink {anchor}")
 
 
 def _put_middle(sheet: Sheet, view: View) -> None:
@@ -114,14 +114,16 @@ def _put_middle(sheet: Sheet, view: View) -> None:
         heap = tiles.gap() if pile.hidden == 0 else tiles.heap()
         sheet.put(heap, *((38, 14) if sheet.is_tall else (775, 352)))
         if not sheet.is_tall:
-            sheet.put(text(plain(pile.label), BESIDE, 290, "k-faint", anchor="middle"), 800, 330)
+            sheet.put(text(plain(pile.label), BESIDE, 290, "k-faint middle"), 800, 330)
     if sheet.is_tall:
         x, y, room = 112.0, 44.0, 570.0
-        sheet.put(text(title, BESIDE, 200, "k-faint", anchor="end"), 664, 40)
+        sheet.put(text(title, BESIDE, 200, "k-faint end"), 664, 40)
     else:
-        sheet.put(text(view.unknown or title, BESIDE, 290, "k-faint", anchor="middle"), 800, 560)
+        sheet.put(text(view.unknown or title, BESIDE, 290, "k-faint middle"), 800, 560)
         x, y, room = 800.0, 478.0, 290.0
     for number, line in enumerate(view.story[:2]):
         within = room - (200 if sheet.is_tall and number == 0 else 0)
-        put_fitted(sheet, plain(line), (x, y), within, (34, 30, BESIDE), bold=number == 0, anchor=anchor)
+        put_fitted(
+            sheet, plain(line), (x, y), within, (34, 30, BESIDE), f"k-ink {anchor}{'' if number else ' bold'}"
+        )
         y += 38

@@ -39,7 +39,7 @@ class _Drawing:
         height = top + sum(map(_height, self._steps)) + 20 + _BOX + _EDGE
         root = svg(self._width, height)
         rect(root, 0, 0, self._width, height, class_="k-paper")
-        label(root, (_EDGE, 42), title, 28, self._width - 2 * _EDGE, font_weight="bold", class_="k-ink")
+        label(root, (_EDGE, 42), title, 28, "bold k-ink", self._width - 2 * _EDGE)
         bottom = height - _EDGE - _BOX
         for place, column in enumerate(self._columns):
             line(root, (column, top), (column, bottom), class_="k-s-line", stroke_width=2)
@@ -66,17 +66,15 @@ class _Drawing:
         )
         has_address = lifeline.address not in (None, lifeline.name)
         at = column, y + (25 if has_address else 35)
-        label(
-            root, at, lifeline.name, 20, width - 24, text_anchor="middle", font_weight="bold", class_="k-ink"
-        )
+        label(root, at, lifeline.name, 20, "middle bold k-ink", width - 24)
         if has_address:
             at = column, y + 45
             words = str(lifeline.address)
-            label(root, at, words, _SMALL - 1, width - 20, text_anchor="middle", class_="k-faint")
+            label(root, at, words, _SMALL - 1, "middle k-faint", width - 20)
 
     def _draw(self, root: Element, step: Step, y: float) -> None:
         at = _EDGE + _TIME - 12, y + (24 if isinstance(step, Arrow) else 18)
-        label(root, at, f"{step.seconds:.3f} s", _SMALL, text_anchor="end", class_="k-faint")
+        label(root, at, f"{step.seconds:.3f} s", _SMALL, "end k-faint")
         if isinstance(step, Note):
             alarm = step.severity is not None
             self._remark(root, (step.first, step.last), y, f"{'✗ ' if alarm else ''}{step.text}", alarm)
@@ -109,7 +107,7 @@ class _Drawing:
         )
         at = low + width / 2, y + 18
         colour = "k-alarm" if alarm else "k-ink"
-        label(root, at, words, _SMALL + 1, width - 12, text_anchor="middle", class_=colour)
+        label(root, at, words, _SMALL + 1, f"middle {colour}", width - 12)
 
     def _arrow(self, root: Element, arrow: Arrow, y: float) -> None:
         colour = "alarm" if arrow.problems else "turn" if arrow.altered is not None else "ink"
@@ -147,7 +145,7 @@ class _Drawing:
             at, anchor, room = (high - 14, y), "end", to_left
         # A halo keeps it readable above the lifelines.
         for extra in ({"class_": "k-paper k-s-paper", "stroke_width": 6.0}, {"class_": f"k-{colour}"}):
-            label(root, at, arrow.label, _SIZE, room, text_anchor=anchor, **extra)
+            label(root, at, arrow.label, _SIZE, anchor, room, **extra)
 
 
 def _height(step: Step) -> float:

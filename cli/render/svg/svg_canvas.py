@@ -92,15 +92,27 @@ def _signs() -> dict[str, list[Element]]:
     return {sign.attrib["id"]: [*sign] for sign in root}
 
 
+_STYLES = {"bold": "font-weight", **dict.fromkeys(("start", "middle", "end"), "text-anchor")}
+"""Attribute by word of a style; other words are classes."""
+
+
 def label(
-    parent: Element, at: Point, words: str, size: float, room: float = 1e4, **attributes: str | float
+    parent: Element,
+    at: Point,
+    words: str,
+    size: float,
+    style: str = "",
+    room: float = 1e4,
+    **attributes: str | float,
 ) -> Element:
     """Add a line of text, escaped and cut to an approximate width.
 
+    `style` has words as in `k-ink bold middle`: a class of the theme, the weight, and the place that `at` is.
     Words written from right to left are isolated: else, numbers beside a name appear at its other side.
     """
     x, y = at
-    element = shape(parent, "text", x=x, y=y, font_size=size, **attributes)
+    styled = {_STYLES.get(word, "class"): word for word in style.split()}
+    element = shape(parent, "text", x=x, y=y, font_size=size, **styled, **attributes)
     cells = max(1, int(room / (LETTER_WIDTH * size)))
     element.text = _RIGHT_TO_LEFT.sub("\u2068\\g<0>\u2069", shorten(words[: 4 * cells], cells, UNICODE))
     return element
@@ -127,15 +139,7 @@ def die(parent: Element, at: Point, face: int | str, size: float, ground: str = 
     rect(parent, x, y, size, size, size / 6, fill=ground, stroke="#333333", stroke_width=2)
     pips = _PIPS.get(face, []) if isinstance(face, int) else []
     if not pips:
-        label(
-            parent,
-            (x + size / 2, y + size * 0.66),
-            str(face),
-            size * 0.5,
-            size,
-            text_anchor="middle",
-            fill="#000000",
-        )
+        label(parent, (x + size / 2, y + size * 0.66), str(face), size * 0.5, "middle", size, fill="#000000")
     for across, down in pips:
         circle(parent, x + size * (0.5 + 0.26 * across), y + size * (0.5 + 0.26 * down), size / 11)
 
@@ -257,25 +261,15 @@ class Box(msgspec.Struct, frozen=True):
 
 
 @cached_fragment(2048)
-def text(
-    drawn: Element,
-    words: str,
-    size: float,
-    room: float,
-    colour: str,
-    bold: bool = False,
-    anchor: str = "start",
-) -> None:
-    """Return a line of text anchored at its position; the colour is a class of the theme."""
-    weight = "bold" if bold else "normal"
-    label(drawn, (0, 0), words, size, room, font_weight=weight, text_anchor=anchor, class_=colour)
+def text(drawn: Element, words: str, size: float, room: float, style: str) -> None:
+    """Return a line of text anchored at its position; see `label`."""
+    label(drawn, (0, 0), words, size, style, room)
 
 
 def draw_name(parent: Element, x: float, base: float, name: str, largest: float, room: float) -> None:
     """Draw a player's name as large as it fits, bold if there is room."""
     size = max(SMALL, min(largest, room / (BOLD * max(1, len(name)))))
-    weight = "bold" if size > SMALL else "normal"
-    label(parent, (x, base), name or '""', size, room, font_weight=weight, class_="k-ink")
+    label(parent, (x, base), name or '""', size, "k-ink bold" if size > SMALL else "k-ink", room)
 
 
 def draw_arrow(parent: Element, x: float, middle: float) -> None:

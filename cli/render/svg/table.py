@@ -131,7 +131,7 @@ def _put_idle_server(view: View, sheet: Sheet) -> None:
     columns = 2 if sheet.is_tall else 3 if longest <= 3 else 4
     room = sheet.width - 2 * _EDGE
     sheet.put(felt(sheet.width, sheet.height, 34, 4), 0, 0)
-    put_fitted(sheet, title, (sheet.width / 2, 72), room, (40, 34), bold=True, anchor="middle")
+    put_fitted(sheet, title, (sheet.width / 2, 72), room, (40, 34), "k-ink bold middle")
     bottom = sheet.height - 60
     rows = [line for row in rows for line in lines(row[:1000], 28, room)[:_LINES]]
     needed = sum(_high(each, columns) for each in groups) + _ROW * len(rows)

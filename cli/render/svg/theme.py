@@ -78,8 +78,8 @@ def document(drawing: Drawing, title: str = "", caption: str = "") -> bytes:
     rect(root, 0, 0, width, height, class_="k-paper")
     room = width - 2 * _EDGE
     if band:
-        label(root, (_EDGE, 44), title, 30, room, font_weight="bold", class_="k-ink")
-        label(root, (_EDGE, height - 22), caption, 30, room, class_="k-ink")
+        label(root, (_EDGE, 44), title, 30, "bold k-ink", room)
+        label(root, (_EDGE, height - 22), caption, 30, "k-ink", room)
     for piece in drawing.pieces:
         placed = shape(root, "g", transform=f"translate({piece.x:g} {piece.y + band:g})")
         placed.append(ElementTree.fromstring(drawing.fragments[piece.name]))

@@ -55,7 +55,7 @@ def tile(drawn: Element, tile: Tile) -> None:
         draw_star(drawn, (WIDE / 2, HIGH / 2 + 1), 21)
         return
     ink = COLOURS[tile.colour]
-    label(drawn, (WIDE / 2, 35), str(tile.number), 33, text_anchor="middle", font_weight="bold", fill=ink)
+    label(drawn, (WIDE / 2, 35), str(tile.number), 33, "middle bold", fill=ink)
     draw_sign(drawn, tile.colour, (WIDE / 2, 52), 11)
 
 
@@ -133,4 +133,4 @@ def legend(drawn: Element, across: int) -> None:
             draw_star(drawn, (x + 16, y - 9), 13)
         else:
             draw_sign(drawn, colour, (x + 16, y - 9), 9)
-        label(drawn, (x + 40, y), colour.lower(), 24, 100, class_="k-faint")
+        label(drawn, (x + 40, y), colour.lower(), 24, "k-faint", 100)
