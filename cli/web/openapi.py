@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, generated from the endpoints and the types of their responses."""
+"""The server's own operations, and the OpenAPI document of all, generated from them and their types."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.web import records
+from kiebitz.cli.web.admission import LIVE_HOME_PATH, LIVE_PATH
 from kiebitz.cli.web.held_api import HEADER, Deed, MarkDeed
 from kiebitz.cli.web.opened_files import OCTETS
 from kiebitz.cli.web.request_params import CHOICES, Parameter
-from kiebitz.cli.web.routes import ENDPOINTS, FILES, HELD, HOME, LIVE, SESSIONS
+from kiebitz.cli.web.routes import AS, ENDPOINTS, Operation
+from kiebitz.dissectors.model import PUBLIC
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "number": {"type": "integer", "minimum": 0},
@@ -22,6 +24,67 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 
 API_VERSION = "0.1.0"
 """Version of the API in its document; it changes with routes and records, not with each build."""
+
+_JSON = "application/json"
+
+EVENT_STREAM = "text/event-stream"
+SESSIONS = Operation("/api/sessions", "the sessions that are served", records.Sessions, of_session=False)
+_PUBLIC = Parameter("as", "text", f"{PUBLIC}: what all may know, without errors")
+HOME = Operation(
+    "/api/home",
+    "all sessions with their tables, results, problems and alerts",
+    records.Home,
+    (_PUBLIC,),
+    of_session=False,
+)
+HOME_LIVE = Operation(
+    LIVE_HOME_PATH,
+    "server-sent events: home (Home), then sessions (HomeNews), and a ping as keep-alive",
+    EVENT_STREAM,
+    (_PUBLIC,),
+    of_session=False,
+)
+LIVE = Operation(
+    LIVE_PATH,
+    "server-sent events: new events (schema Push; the id is accepted as Last-Event-ID), growth (Growth),"
+    " status (Status), held (Waiting), dissection (Dissection), and a ping as keep-alive",
+    EVENT_STREAM,
+    (
+        Parameter("after", "number", "also send events after this one of each table"),
+        Parameter("table", "number", "only updates of this table"),
+        AS,
+    ),
+)
+HELD = Operation(
+    "/api/held",
+    "the held messages of the relay that records the session; none for a player's key",
+    records.Held,
+)
+ACT = Operation(
+    "/api/held",
+    f"act on a held message; requires the header {HEADER}: 1, and no player's key",
+    records.Done,
+    deed="act on held messages",
+    body=Deed,
+)
+MARK = Operation(
+    "/api/marks",
+    f"mark a message or an event; requires the header {HEADER}: 1, and no player's key",
+    records.Marks,
+    deed="mark anything",
+    body=MarkDeed,
+)
+OPEN = Operation(
+    "/api/files",
+    f"open a file as a session; requires the header {HEADER}: 1 and the full link",
+    records.Opened,
+    (Parameter("name", "text", "the file's name", is_needed=True),),
+    of_session=False,
+    deed="open files",
+    body=OCTETS,
+)
+DOCUMENT = Operation("/api/openapi.json", "this document", _JSON)
+"""It needs no parameters, and ignores any."""
 
 
 def openapi() -> dict[str, Any]:
@@ -37,59 +100,28 @@ def openapi() -> dict[str, Any]:
         records.HomeNews,
     ]
 
-    def enter(path: str, about: str, answer: Any, parameters: tuple[Parameter, ...]) -> None:
-        if isinstance(answer, str):
-            kind = "object" if answer == "application/json" else "string"
-            content: dict[str, Any] = {answer: {"schema": {"type": kind}}}
-        else:
-            types.append(answer)
-            content = {"application/json": {"schema": _reference(answer)}}
-        paths[path] = {
-            "get": {
-                "summary": about,
-                "parameters": [*_in_path(path), *map(_parameter, parameters)],
-                "responses": _responses(content),
-            }
-        }
+    def content(kind: type | str) -> dict[str, Any]:
+        """Return the description of a record, which is added to the schemas, or of a media type."""
+        if isinstance(kind, type):
+            types.append(kind)
+            return {_JSON: {"schema": _reference(kind)}}
+        schema = {"type": "object" if kind == _JSON else "string"}
+        return {kind: {} if kind == OCTETS else {"schema": schema}}
 
-    enter("/api/sessions", "the sessions that are served", records.Sessions, SESSIONS)
-    enter("/api/home", "all sessions with their tables, results, problems and alerts", records.Home, HOME)
-    enter(
-        "/api/home/live",
-        "server-sent events: home (Home), then sessions (HomeNews), and a ping as keep-alive",
-        "text/event-stream",
-        HOME,
-    )
-    for address in ENDPOINTS:
-        enter(address.path, address.about, address.answer, tuple(address.known.values()))
-    enter("/api/live", _LIVE, "text/event-stream", LIVE)
-    enter(
-        "/api/held",
-        "the held messages of the relay that records the session; none for a player's key",
-        records.Held,
-        HELD,
-    )
-    for path, about, body, done in (
-        ("/api/held", "act on a held message", Deed, records.Done),
-        ("/api/marks", "mark a message or an event", MarkDeed, records.Marks),
-    ):
-        types += [body, done]
-        paths[path]["post"] = {
-            "summary": f"{about}; requires the header {HEADER}: 1, and no player's key",
-            "parameters": [*map(_parameter, HELD), _HEADER],
-            "requestBody": {"required": True, "content": {"application/json": {"schema": _reference(body)}}},
-            "responses": _responses({"application/json": {"schema": _reference(done)}}),
+    for one in (SESSIONS, HOME, HOME_LIVE, *ENDPOINTS, LIVE, HELD, ACT, MARK, OPEN, DOCUMENT):
+        parameters = [
+            *_in_path(one.path),
+            *map(_parameter, one.known.values() if one is not DOCUMENT else ()),
+        ]
+        described: dict[str, Any] = {"summary": one.about, "parameters": parameters}
+        if one.body:
+            parameters.append(_HEADER)
+            described["requestBody"] = {"required": True, "content": content(one.body)}
+        described["responses"] = {
+            "200": {"description": "success", "content": content(one.answer)},
+            "default": {"description": "an error message", "content": content(records.Refusal)},
         }
-    paths["/api/files"] = {
-        "post": {
-            "summary": f"open a file as a session; requires the header {HEADER}: 1 and the full link",
-            "parameters": [*map(_parameter, FILES), _HEADER],
-            "requestBody": {"required": True, "content": {OCTETS: {}}},
-            "responses": _responses({"application/json": {"schema": _reference(records.Opened)}}),
-        }
-    }
-    types.append(records.Opened)
-    enter("/api/openapi.json", "this document", "application/json", ())
+        paths.setdefault(one.path, {})["post" if one.body else "get"] = described
     _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     for schema in components.values():
         # Python 3.13 and later remove the indentation of docstrings themselves.
@@ -106,11 +138,6 @@ def openapi() -> dict[str, Any]:
     }
 
 
-_LIVE = (
-    "server-sent events: new events (schema Push; the id is accepted as Last-Event-ID), growth (Growth),"
-    " status (Status), held (Waiting), dissection (Dissection), and a ping as keep-alive"
-)
-
 _HEADER = {
     "name": HEADER,
     "in": "header",
@@ -118,16 +145,6 @@ _HEADER = {
     "required": True,
     "schema": {"type": "string"},
 }
-
-
-def _responses(content: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "200": {"description": "success", "content": content},
-        "default": {
-            "description": "an error message",
-            "content": {"application/json": {"schema": _reference(records.Refusal)}},
-        },
-    }
 
 
 def _reference(answer: Any) -> dict[str, str]:

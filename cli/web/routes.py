@@ -50,7 +50,7 @@ _MAX_COMPLETIONS = 200
 
 _SESSION = Parameter("session", "number", "number of a served session, from 1; default: the first")
 _KEY = Parameter("key", "text", "the key of the printed link, if one is required")
-_AS = Parameter(
+AS = Parameter(
     "as", "text", f"a player's name: only what that player could know; {PUBLIC}: what all may know"
 )
 _FILTER = Parameter("filter", "text", "a display filter")
@@ -68,23 +68,33 @@ _SEAT = Parameter("seat", "text", "the player at the first seat, in a view that 
 _GAME = Parameter("game", "number", "only this game of the table")
 
 
-class Endpoint(msgspec.Struct, frozen=True):
-    """An endpoint: path, summary, type of the response, and handler, which runs in a thread.
+class Operation(msgspec.Struct, frozen=True):
+    """An operation of the API: path, summary, type of the response, and parameters.
 
-    `answer` is the type of the JSON, or a media type. Path parameters are numbers in braces.
+    `answer` is the type of the JSON, or a media type. Path parameters are numbers in braces. `deed` is the
+    verb and object of a POST, and `body` the type of its JSON or its media type.
     """
 
     path: str
     about: str
     answer: type | str
-    ask: Callable[[Reader, ApiRequest], Any]
     parameters: tuple[Parameter, ...] = ()
-    may_take_long: bool = False
+    of_session: bool = True
+    deed: str = ""
+    body: type | str = ""
 
     @property
     def known(self) -> dict[str, Parameter]:
         """All parameters by name."""
-        return {parameter.name: parameter for parameter in (*self.parameters, _SESSION, _KEY)}
+        more = (_SESSION, _KEY) if self.of_session else (_KEY,)
+        return {parameter.name: parameter for parameter in (*self.parameters, *more)}
+
+
+class Endpoint(Operation, frozen=True, kw_only=True):
+    """An operation that reads one session, with its handler, which runs in a thread."""
+
+    ask: Callable[[Reader, ApiRequest], Any]
+    may_take_long: bool = False
 
 
 def session_info(
@@ -277,136 +287,125 @@ def _check_filter(reader: Reader, request: ApiRequest) -> records.FilterCheck:
 _ROW_RANGE = (_LIMIT, _AFTER, _BEFORE)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("/api/tables", "the game tables of a session, and its players", records.Tables, _tables),
+    Endpoint("/api/tables", "the game tables of a session, and its players", records.Tables, ask=_tables),
     Endpoint(
         "/api/tables/{table}/timeline",
         "the timeline of a table: sampled times, games, diagnostics, scores",
         records.TimelineOverview,
-        _course,
-        (_AS,),
+        (AS,),
+        ask=_course,
         may_take_long=True,
     ),
     Endpoint(
         "/api/tables/{table}/events",
         "events of a table; by default the last ones",
         records.Events,
-        _events,
-        (*_ROW_RANGE, _AROUND, _SORT, _FILTER, Parameter("game", "number", "only this game's events"), _AS),
+        (*_ROW_RANGE, _AROUND, _SORT, _FILTER, Parameter("game", "number", "only this game's events"), AS),
+        ask=_events,
         may_take_long=True,
     ),
     Endpoint(
         "/api/tables/{table}/matches",
         "how many events, messages and diagnostics pass a filter",
         records.Matches,
-        _matches,
-        (_FILTER, _AS),
+        (_FILTER, AS),
+        ask=_matches,
         may_take_long=True,
     ),
     Endpoint(
         "/api/tables/{table}/state",
         "the state of a table after an event",
         records.StateAt,
-        _state,
-        (_AT, _AS),
+        (_AT, AS),
+        ask=_state,
     ),
     Endpoint(
         "/api/tables/{table}/picture",
         "the picture of a table after an event: positions of fragments",
         records.Picture,
-        _picture,
-        (_AT, _GAME, _SEAT, _AS),
+        (_AT, _GAME, _SEAT, AS),
+        ask=_picture,
     ),
     Endpoint(
         "/api/tables/{table}/fragments",
         "the fragments of that picture",
         records.Fragments,
-        _fragments,
         (
             _AT,
             _GAME,
             _SEAT,
             Parameter("names", "names", "their names, separated by commas; default: all"),
-            _AS,
+            AS,
         ),
+        ask=_fragments,
     ),
     Endpoint(
         "/api/tables/{table}/picture.svg",
         "that picture as an SVG document",
         "image/svg+xml",
-        _svg,
         (
             _AT,
             _GAME,
             _SEAT,
             Parameter("shape", "shape", "wide or tall"),
             Parameter("bare", "number", "1 omits the title and the latest event"),
-            _AS,
+            AS,
         ),
+        ask=_svg,
     ),
     Endpoint(
         "/api/tables/{table}/sequence",
         "messages of a table with the events between them, for a sequence diagram; by default the last ones",
         records.Sequence,
-        _sequence,
-        (_UP_TO, *_ROW_RANGE, _FILTER, _AS),
+        (_UP_TO, *_ROW_RANGE, _FILTER, AS),
+        ask=_sequence,
         may_take_long=True,
     ),
     Endpoint(
         "/api/messages",
         "messages; by default the last ones",
         records.Messages,
-        _messages,
-        (_TABLE, _UP_TO, *_ROW_RANGE, _SORT, _FILTER, _AS),
+        (_TABLE, _UP_TO, *_ROW_RANGE, _SORT, _FILTER, AS),
+        ask=_messages,
         may_take_long=True,
     ),
-    Endpoint("/api/messages/{message}", "a message in detail", MessageDetail, _message, (_AS,)),
+    Endpoint("/api/messages/{message}", "a message in detail", MessageDetail, (AS,), ask=_message),
     Endpoint(
         "/api/diagnostics",
         "diagnostics; by default the last ones",
         records.Diagnostics,
-        _diagnostics,
-        (_TABLE, Parameter("severity", "severity", "minimum severity"), *_ROW_RANGE, _SORT, _FILTER, _AS),
+        (_TABLE, Parameter("severity", "severity", "minimum severity"), *_ROW_RANGE, _SORT, _FILTER, AS),
+        ask=_diagnostics,
         may_take_long=True,
     ),
-    Endpoint("/api/marks", "the marked messages and events, with their notes", records.Marks, _marks, (_AS,)),
+    Endpoint(
+        "/api/marks", "the marked messages and events, with their notes", records.Marks, (AS,), ask=_marks
+    ),
     Endpoint(
         "/api/tables/{table}/statistics",
         "the statistics of a table",
         records.Statistics,
-        _statistics,
-        (_FILTER, _AS),
+        (_FILTER, AS),
+        ask=_statistics,
         may_take_long=True,
     ),
-    Endpoint("/api/streams", "the connections", records.Streams, _streams, (_AS,)),
+    Endpoint("/api/streams", "the connections", records.Streams, (AS,), ask=_streams),
     Endpoint(
         "/api/complete",
         "completions of a filter",
         records.Completion,
-        _complete,
         (Parameter("text", "text", "the filter so far", is_needed=True),),
+        ask=_complete,
     ),
     Endpoint(
         "/api/check-filter",
         "whether a text is a valid filter",
         records.FilterCheck,
-        _check_filter,
         (_FILTER,),
+        ask=_check_filter,
     ),
 )
-"""Endpoints that read one session; `server` has those for all sessions, updates and held messages."""
-
-LIVE = (
-    Parameter("after", "number", "also send events after this one of each table"),
-    Parameter("table", "number", "only updates of this table"),
-    _AS,
-    _SESSION,
-    _KEY,
-)
-SESSIONS = (_KEY,)
-
-HOME = (Parameter("as", "text", f"{PUBLIC}: what all may know, without errors"), _KEY)
-HELD = (_SESSION, _KEY)
-FILES = (Parameter("name", "text", "the file's name", is_needed=True), _KEY)
+"""Operations that read one session; `openapi.py` has the server's own."""
 
 
 STATUS: dict[type[Exception], int] = {

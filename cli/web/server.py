@@ -25,8 +25,6 @@ from kiebitz.cli.render.svg.theme import page_style
 from kiebitz.cli.web import records
 from kiebitz.cli.web.access import Access, JsonResponse, Keys
 from kiebitz.cli.web.admission import (
-    LIVE_HOME_PATH,
-    LIVE_PATH,
     Admission,
     BusyError,
     Holder,
@@ -48,8 +46,20 @@ from kiebitz.cli.web.held_api import (
     held_record,
 )
 from kiebitz.cli.web.home import HomePage
-from kiebitz.cli.web.openapi import openapi
-from kiebitz.cli.web.opened_files import MAX_BYTES, OCTETS, OpenedFiles
+from kiebitz.cli.web.openapi import (
+    ACT,
+    DOCUMENT,
+    EVENT_STREAM,
+    HELD,
+    HOME,
+    HOME_LIVE,
+    LIVE,
+    MARK,
+    OPEN,
+    SESSIONS,
+    openapi,
+)
+from kiebitz.cli.web.opened_files import MAX_BYTES, OpenedFiles
 from kiebitz.cli.web.page import MEDIA, page_files
 from kiebitz.cli.web.query_executor import Kind, QueryExecutor, QueryTimeoutError
 from kiebitz.cli.web.reader import UNREADABLE, NotThereError, Reader, ServedSession, explain_error
@@ -58,18 +68,13 @@ from kiebitz.cli.web.request_params import (
     ApiRequest,
     BadRequestError,
     ForbiddenError,
-    Parameter,
     is_number,
 )
 from kiebitz.cli.web.routes import (
     ENDPOINTS,
-    FILES,
-    HELD,
-    HOME,
-    LIVE,
-    SESSIONS,
     STATUS,
     Endpoint,
+    Operation,
     answered,
     refusal,
     resolve_player,
@@ -102,10 +107,10 @@ _FOUND_START_S = 1.0
 """Time in seconds that the start waits for sessions of watched folders with protocol files; see `_add`."""
 
 _MAX_SHOWN = 60
-_EVENT_STREAM = "text/event-stream"
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 Found = TypeVar("Found")
+Handler = Callable[[Request, ApiRequest], Awaitable[Response]]
 
 
 class Server:
@@ -148,17 +153,20 @@ class Server:
             )
             for grant, viewer in ((Grant(), None), (Grant(), PUBLIC), (SPECTATOR, PUBLIC))
         }
+        handlers: dict[Operation, Handler] = {
+            SESSIONS: self._list_sessions,
+            HOME: self._summarize_all,
+            HOME_LIVE: self._stream_home,
+            LIVE: self._stream_events,
+            HELD: self._list_held,
+            ACT: self._act,
+            MARK: self._mark,
+            OPEN: self._open,
+            **{endpoint: partial(self._answer, endpoint) for endpoint in ENDPOINTS},
+        }
         routes = [
-            Route("/api/sessions", self._list_sessions),
-            Route("/api/home", self._summarize_all),
-            Route(LIVE_HOME_PATH, self._stream_home),
-            Route(LIVE_PATH, self._stream_events),
-            Route("/api/held", self._list_held, methods=["GET"]),
-            Route("/api/held", self._act, methods=["POST"]),
-            Route("/api/marks", self._mark, methods=["POST"]),
-            Route("/api/files", self._open, methods=["POST"]),
-            Route("/api/openapi.json", _openapi_document),
-            *(Route(address.path, self._answering(address)) for address in ENDPOINTS),
+            *(self._route(operation, handle) for operation, handle in handlers.items()),
+            Route(DOCUMENT.path, _openapi_document),
             Route("/theme.css", _theme),
             Route("/{name:path}", _file),
         ]
@@ -288,18 +296,24 @@ class Server:
         self.event_streams[added.number] = EventStream(added, self._executor)
         return added
 
-    def _answering(self, address: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    def _route(self, operation: Operation, handle: Handler) -> Route:
         async def answer(request: Request) -> Response:
-            params = _parse_request(request, address.known, _numbers(request))
-            kind: Kind = "slow" if address.may_take_long else "quick"
-            found = await self._ask(
-                self._served(params), partial(answered, address, params), kind, _client(request)
-            )
-            if isinstance(address.answer, str):
-                return Response(found, media_type=address.answer)
-            return JsonResponse(found)
+            grant, numbers = request.scope["grant"], _numbers(request)
+            params = ApiRequest(dict(request.query_params), operation.known, grant, numbers)
+            if operation.body:
+                media = operation.body if isinstance(operation.body, str) else "application/json"
+                check_may_act(request.headers, grant, self._is_read_only, operation.deed, media)
+            return await handle(request, params)
 
-        return answer
+        return Route(operation.path, answer, methods=["POST" if operation.body else "GET"])
+
+    async def _answer(self, endpoint: Endpoint, request: Request, params: ApiRequest) -> Response:
+        kind: Kind = "slow" if endpoint.may_take_long else "quick"
+        question = partial(answered, endpoint, params)
+        found = await self._ask(self._served(params), question, kind, _client(request))
+        if isinstance(endpoint.answer, str):
+            return Response(found, media_type=endpoint.answer)
+        return JsonResponse(found)
 
     async def _ask(
         self,
@@ -326,8 +340,7 @@ class Server:
             raise NotThereError(f"there is no session {number} here; there are {len(self._sessions)}")
         return served
 
-    async def _list_sessions(self, request: Request) -> Response:
-        params = _parse_request(request, _by_name(SESSIONS), {})
+    async def _list_sessions(self, request: Request, params: ApiRequest) -> Response:
         shown = self._visible_sessions(params.grant)
         infos = []
         client = _client(request)
@@ -351,23 +364,22 @@ class Server:
             )
         )
 
-    def _home(self, request: Request) -> HomePage:
+    def _home(self, params: ApiRequest) -> HomePage:
         """Return the home page for a key and a view. Raises ForbiddenError for a player's."""
-        params = _parse_request(request, _by_name(HOME), {})
         if params.grant.owner is not None:
             raise ForbiddenError(f"this link shows only the view of {params.grant.player}")
         if params.player not in (None, PUBLIC):
             raise BadRequestError(f"all sessions together are shown in the full view or as {PUBLIC}")
         return self._homes[params.grant.is_late, params.player]
 
-    async def _stream_home(self, request: Request) -> Response:
-        home = self._home(request)
+    async def _stream_home(self, request: Request, params: ApiRequest) -> Response:
+        home = self._home(params)
         if request.method == "HEAD":
-            return Response(media_type=_EVENT_STREAM)
-        return StreamingResponse(home.subscribe(), media_type=_EVENT_STREAM, headers=_STREAM_HEADERS)
+            return Response(media_type=EVENT_STREAM)
+        return StreamingResponse(home.subscribe(), media_type=EVENT_STREAM, headers=_STREAM_HEADERS)
 
-    async def _summarize_all(self, request: Request) -> Response:
-        text, digest = await self._home(request).summary()
+    async def _summarize_all(self, request: Request, params: ApiRequest) -> Response:
+        text, digest = await self._home(params).summary()
         headers = {"etag": f'"{digest}"'}
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
@@ -377,12 +389,11 @@ class Server:
         live = self._event_stream(grant, served).status.live
         return lambda reader: session_info(served, reader, live, reader.label(grant))
 
-    async def _stream_events(self, request: Request) -> Response:
-        params = _parse_request(request, _by_name(LIVE), {})
+    async def _stream_events(self, request: Request, params: ApiRequest) -> Response:
         served = self._served(params)
         await self._ask(served, partial(_check_subscription, params), "news")
         if request.method == "HEAD":
-            return Response(media_type=_EVENT_STREAM)
+            return Response(media_type=EVENT_STREAM)
         above = params.number("after")
         known = request.headers.get("last-event-id", "")
         if is_number(known) and len(known) < MAX_DIGITS:
@@ -395,30 +406,25 @@ class Server:
                 served,
                 self._event_stream(params.grant, served).subscribe(audience, upto, above or 0),
             ),
-            media_type=_EVENT_STREAM,
+            media_type=EVENT_STREAM,
             headers=_STREAM_HEADERS,
         )
 
-    async def _list_held(self, request: Request) -> Response:
-        params = _parse_request(request, _by_name(HELD), {})
+    async def _list_held(self, request: Request, params: ApiRequest) -> Response:
         served = self._served(params)
         held = self._event_stream(params.grant, served).held_control.held
         shown = held if params.grant.player is None else None
         with using_copies(served.copies):
             return JsonResponse(await asyncio.to_thread(held_record, shown, not self._is_read_only))
 
-    async def _act(self, request: Request) -> Response:
-        params = _parse_request(request, _by_name(HELD), {})
-        check_may_act(request.headers, params.grant, self._is_read_only, "act on held messages")
+    async def _act(self, request: Request, params: ApiRequest) -> Response:
         served = self._served(params)
         deed = await decode_body(request, Deed)
         with using_copies(served.copies):
             await act(self.event_streams[served.number].held_control, deed)
         return JsonResponse(records.Done(deed.do, deed.number))
 
-    async def _mark(self, request: Request) -> Response:
-        params = _parse_request(request, _by_name(HELD), {})
-        check_may_act(request.headers, params.grant, self._is_read_only, "mark anything")
+    async def _mark(self, request: Request, params: ApiRequest) -> Response:
         served = self._served(params)
         deed = await decode_body(request, MarkDeed)
 
@@ -432,10 +438,8 @@ class Server:
         """Return the maximum size in bytes of a file to open with a key; 0 if it cannot open any."""
         return MAX_BYTES if grant.player is None and not self._is_read_only else 0
 
-    async def _open(self, request: Request) -> Response:
+    async def _open(self, request: Request, params: ApiRequest) -> Response:
         """Open a file that the user has dropped on the page or chosen there."""
-        params = _parse_request(request, _by_name(FILES), {})
-        check_may_act(request.headers, params.grant, self._is_read_only, "open files", OCTETS)
         announced = request.headers.get("content-length", "")
         size = int(announced) if is_number(announced) else 0
         found = await self._opened.open(params.text("name") or "", size, request.stream())
@@ -469,20 +473,12 @@ class Server:
                 warn(fault(error))
 
 
-def _parse_request(request: Request, known: dict[str, Parameter], numbers: dict[str, int]) -> ApiRequest:
-    return ApiRequest(dict(request.query_params), known, request.scope["grant"], numbers)
-
-
 def _client(request: Request) -> Holder:
     """Return who waits for an answer: a player's link at any address, or an address with the full link."""
     player: str | None = request.scope["grant"].owner
     if player is not None or request.client is None:
         return Holder(player, "")
     return Holder(None, address_group(request.client.host))
-
-
-def _by_name(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
-    return {parameter.name: parameter for parameter in parameters}
 
 
 def _numbers(request: Request) -> dict[str, int]:
