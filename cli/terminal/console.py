@@ -161,11 +161,21 @@ def terminal_columns() -> int | None:
 
 def ellipsis() -> str:
     """Return the mark for truncated text that stdout's encoding can represent."""
+    return "…" if can_write("…", letters_of_output()) else ".."
+
+
+def can_write(letters: str, encoding: str) -> bool:
+    """Return True if an encoding has all of some characters."""
     try:
-        "…".encode(sys.stdout.encoding or "ascii")
+        letters.encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        return ".."
-    return "…"
+        return False
+    return True
+
+
+def encodable(text: str, encoding: str) -> str:
+    """Return a text in the characters of an encoding, with escapes for others."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def letters_of_output() -> str:

@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 import segno
 
+from kiebitz.cli.terminal.console import can_write
 from kiebitz.cli.terminal.screen import Console, Text
 
 _QUIET_ZONE = 4
@@ -24,9 +25,7 @@ def show_scan_code(text: str, stderr: bool = False) -> None:
     console = Console(stderr=stderr)
     modules = code_of(text)
     columns, rows = len(modules[0]), (len(modules) + 1) // 2
-    try:
-        "".join(_DARK.values()).encode(console.encoding)
-    except UnicodeEncodeError:
+    if not can_write("".join(_DARK.values()), console.encoding):
         _say(console, "QR code not shown: it requires a terminal with UTF-8")
         return
     # The cursor takes one more row.

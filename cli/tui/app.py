@@ -77,10 +77,8 @@ class WatchApp(App[int], inherit_bindings=False):
         self.viewer = viewer
         self._said = said
         self._letters = has_letters("←→●┃━─")
-        self.held_messages = HeldMessages(
-            self, self, hands, lambda: viewer.followed.player is None, self._letters
-        )
-        self.scheduler = Scheduler(self, self, viewer, said)
+        self.held_messages = HeldMessages(self, hands, self._letters)
+        self.scheduler = Scheduler(self, viewer, said)
         self._has_chosen = False
         self.reloads: SimpleQueue[Dissected | list[str] | tuple[str, ...]] = SimpleQueue()
         """Sessions dissected again by a thread, or the lines of a message why they cannot be."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
@@ -22,6 +22,9 @@ from kiebitz.dissectors.escaping import field_words
 from kiebitz.services.alteration.control_client import ControlClient, HeldSnapshot, NoAnswerError
 from kiebitz.services.alteration.control_server import Act, ControlError, HeldMessage
 
+if TYPE_CHECKING:
+    from kiebitz.cli.tui.app import WatchApp
+
 KeyAction = Literal["let-go", "change", "drop", "answer", "let-all-go"]
 """Actions of the keys."""
 
@@ -29,31 +32,12 @@ _TICK_S = 0.1
 """Interval (seconds) between two updates of the waiting times."""
 
 
-class HeldDisplay(Protocol):
-    """The application, as held messages need it."""
-
-    def show_held(self) -> None:
-        """Adapt to another list, or to a pane that has come or gone."""
-
-    def note(self, sentence: str) -> None:
-        """Show a sentence in the status line."""
-
-
 class HeldMessages:
-    """The held messages of a relay; `may_act` is True if the current viewer may see them."""
+    """The held messages of a relay."""
 
-    def __init__(
-        self,
-        app: App[Any],
-        sight: HeldDisplay,
-        client: ControlClient | None,
-        may_act: Callable[[], bool],
-        letters: bool,
-    ) -> None:
+    def __init__(self, app: WatchApp, client: ControlClient | None, letters: bool) -> None:
         self._app = app
-        self._sight = sight
         self._client = client
-        self._may_act = may_act
         self.rows = _HeldRows(letters)
         self._shown: object = None
         self._ticked_s = 0.0
@@ -63,7 +47,8 @@ class HeldMessages:
     @property
     def held(self) -> HeldSnapshot | None:
         """The held messages; None where none can be held, or the viewer may not see them."""
-        return self._client.held if self._client is not None and self._may_act() else None
+        may_act = self._app.viewer.followed.player is None
+        return self._client.held if self._client is not None and may_act else None
 
     @property
     def is_available(self) -> bool:
@@ -86,7 +71,7 @@ class HeldMessages:
         is_other, self._shown, self._ticked_s = shown != self._shown, shown, now
         if is_other:
             self._take(held or HeldSnapshot())
-            self._sight.show_held()
+            self._app.show_held()
         self.show()
 
     def show(self) -> None:
@@ -102,21 +87,22 @@ class HeldMessages:
         """Carry out the action of a key."""
         message = self._message
         if deed == "let-all-go":
-            self._run(self._act("let-all-go", None, "all held messages were forwarded"))
+            self._app.run_worker(self._act("let-all-go", None, "all held messages were forwarded"))
         elif message is None:
-            self._sight.note("select a message with ↑ ↓" if self.rows.held else self.rows.nothing)
+            self._app.note("select a message with ↑ ↓" if self.rows.held else self.rows.nothing)
         elif deed == "change":
             self._app.push_screen(
-                _EditHeld(message, lambda text: self._ask("change", message, text)), self._back
+                _EditHeld(message, lambda text: self._ask("change", message, text)),
+                lambda was_done: self._app.note("the edited message was forwarded") if was_done else None,
             )
         elif deed == "answer":
             self._app.push_screen(
                 _AnswerHeld(message, lambda text: self._ask("answer", message, text)),
-                lambda was_sent: self._sight.note(f"{message.name} was answered") if was_sent else None,
+                lambda was_sent: self._app.note(f"{message.name} was answered") if was_sent else None,
             )
         else:
             done = "forwarded" if deed == "let-go" else "dropped"
-            self._run(self._act(deed, message, f"{message.name} was {done}"))
+            self._app.run_worker(self._act(deed, message, f"{message.name} was {done}"))
 
     @property
     def _listing(self) -> Listing:
@@ -143,10 +129,6 @@ class HeldMessages:
             place = self._listing.place
         self._listing.choose(place)
 
-    def _back(self, was_done: bool | None) -> None:
-        if was_done:
-            self._sight.note("the edited message was forwarded")
-
     async def _ask(self, do: Act, message: HeldMessage | None, text: str = "") -> str | None:
         """Return why it was refused; None if it was not."""
         assert self._client is not None
@@ -161,10 +143,7 @@ class HeldMessages:
         return None
 
     async def _act(self, do: Act, message: HeldMessage | None, done: str) -> None:
-        self._sight.note(await self._ask(do, message) or done)
-
-    def _run(self, work: Any) -> None:
-        self._app.run_worker(work)
+        self._app.note(await self._ask(do, message) or done)
 
 
 _ALARM = "bold red"

@@ -136,7 +136,19 @@ class ClientNames:
             self._names.learn(self._watched.timeline)
 
 
-class MessageRows(Rows):
+class FoundRows(Rows):
+    """Rows that a search finds."""
+
+    def __init__(self, followed: FollowedSession, search: Search, names: ClientNames) -> None:
+        self._watched = followed
+        self.search = search
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self.search.found)
+
+
+class MessageRows(FoundRows):
     """The messages of a table or session."""
 
     nothing = "no messages, or none that match the filter"
@@ -144,13 +156,8 @@ class MessageRows(Rows):
     def __init__(
         self, followed: FollowedSession, search: Search, names: ClientNames, has_letters: bool
     ) -> None:
-        self._watched = followed
-        self.search = search
-        self._names = names
+        super().__init__(followed, search, names)
         self._arrows = ARROWS[has_letters]
-
-    def __len__(self) -> int:
-        return len(self.search.found)
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         timeline = self._watched.timeline
@@ -185,18 +192,10 @@ class MessageRows(Rows):
         )
 
 
-class DiagnosticRows(Rows):
+class DiagnosticRows(FoundRows):
     """The diagnostics of a table or session."""
 
     nothing = "no diagnostics, or none that match the filter"
-
-    def __init__(self, followed: FollowedSession, search: Search, names: ClientNames) -> None:
-        self._watched = followed
-        self.search = search
-        self._names = names
-
-    def __len__(self) -> int:
-        return len(self.search.found)
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         timeline = self._watched.timeline

@@ -9,10 +9,9 @@ import asyncio
 import select
 import signal
 import time
-from contextlib import AbstractContextManager, suppress
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from textual.app import App
 from textual.css.query import NoMatches
 from textual.timer import Timer
 
@@ -20,6 +19,9 @@ from kiebitz.cli.status import FAILED
 from kiebitz.cli.terminal.console import has_keyboard
 from kiebitz.cli.tui.lists import LogTail
 from kiebitz.cli.tui.navigation import Navigator
+
+if TYPE_CHECKING:
+    from kiebitz.cli.tui.app import WatchApp
 
 _POLL_S = 0.04
 """Interval in seconds between two looks for new events: under 50 ms after a commit, for 1 % of a core."""
@@ -42,34 +44,11 @@ _MIN_EVENT_S = 0.01
 """Minimum time in seconds to show an event during playback."""
 
 
-class Display(Protocol):
-    """The display, as the scheduler needs it."""
-
-    def reporting_errors(self) -> AbstractContextManager[None]:
-        """Show an sqlite3.Error of the block, and continue."""
-
-    def show(self) -> None:
-        """Show the current position."""
-
-    def show_new_events(self) -> None:
-        """Show new events."""
-
-    def show_status(self) -> None:
-        """Update the status line."""
-
-    def show_recorder_output(self) -> None:
-        """Show new output of the recording process."""
-
-    def tick(self) -> None:
-        """Update what changes with time alone."""
-
-
 class Scheduler:
     """The application's periodic tasks; `said` is the output of the recording process."""
 
-    def __init__(self, app: App[Any], sight: Display, viewer: Navigator, said: LogTail | None) -> None:
+    def __init__(self, app: WatchApp, viewer: Navigator, said: LogTail | None) -> None:
         self._app = app
-        self._sight = sight
         self._viewer = viewer
         self._said = said
         self._timer: Timer | None = None
@@ -91,7 +70,7 @@ class Scheduler:
                 if self._has_hung_up():
                     self._app.exit(128 + signal.SIGHUP)
                 self._look()
-                self._sight.tick()
+                self._app.tick()
                 is_live = self._viewer.followed.is_live or self._said is not None
                 await asyncio.sleep(_POLL_S if is_live else _IDLE_POLL_S)
 
@@ -100,17 +79,17 @@ class Scheduler:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        with self._sight.reporting_errors():
+        with self._app.reporting_errors():
             due_s = self._viewer.due_s()
             if due_s is not None:
                 # Textual skips a one-shot timer that is late; an interval timer is not skipped.
                 self._timer = self._app.set_interval(max(due_s, _MIN_EVENT_S), self._play_next)
 
     def _play_next(self) -> None:
-        with self._sight.reporting_errors():
+        with self._app.reporting_errors():
             self._viewer.play_next()
         self.play()
-        self._sight.show()
+        self._app.show()
 
     def _has_hung_up(self) -> bool:
         """Return True if the terminal is gone. A process outside its session gets no SIGHUP."""
@@ -121,7 +100,7 @@ class Scheduler:
         return any(event & select.POLLHUP for _, event in self._keyboard.poll(0))
 
     def _look(self) -> None:
-        with self._sight.reporting_errors():
+        with self._app.reporting_errors():
             self._has_come |= self._viewer.tick()
             now = time.monotonic()
             if not self._has_come:
@@ -129,15 +108,15 @@ class Scheduler:
                 status = followed.trouble, followed.ending, self._viewer.is_searching
                 if status != self._status:
                     self._status = status
-                    self._sight.show_status()
+                    self._app.show_status()
             elif now - self._shown_s >= _MIN_UPDATE_S:
                 self._has_come = False
                 self._shown_s = now
-                self._sight.show_new_events()
+                self._app.show_new_events()
         if self._viewer.is_searching and not self._searches:
             self._app.run_worker(self._search())
         if self._said is not None and self._said.read():
-            self._sight.show_recorder_output()
+            self._app.show_recorder_output()
         if self._said is not None and self._said.is_orphaned:
             # The shell reads from the terminal again, and would take every other key.
             self._app.exit(FAILED)
@@ -148,11 +127,11 @@ class Scheduler:
         shown_s = time.monotonic()
         with suppress(NoMatches):
             while self._viewer.is_searching:
-                with self._sight.reporting_errors():
+                with self._app.reporting_errors():
                     self._viewer.search(_SEARCH_S)
                 if time.monotonic() - shown_s > _SHOW_FOUND_S:
-                    self._sight.show()
+                    self._app.show()
                     shown_s = time.monotonic()
                 await asyncio.sleep(0.001)
             self._searches = False
-            self._sight.show()
+            self._app.show()

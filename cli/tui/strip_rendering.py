@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from io import BytesIO, TextIOWrapper
 
 from textual.strip import Strip
 
-from kiebitz.cli.terminal.console import letters_of_output
+from kiebitz.cli.terminal.console import can_write, letters_of_output
 from kiebitz.cli.terminal.screen import AnyConsole, Console, RenderableType, Segment, Style, Text
 
 ENCODING = letters_of_output()
 """The terminal's encoding, read before Textual replaces stdout."""
 
 
-def has_letters(letters: str, encoding: str = ENCODING) -> bool:
-    """Return True if the terminal can show these characters."""
-    try:
-        letters.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+has_letters = partial(can_write, encoding=ENCODING)
+"""Returns True if the terminal can show these characters."""
 
 
 def strip_console(like: AnyConsole, width: int, height: int) -> Console:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from io import BytesIO, StringIO, TextIOWrapper
 from typing import Any
 
@@ -12,7 +13,8 @@ from rich.console import Console
 
 from kiebitz.cli.render.svg.svg_canvas import Sheet
 from kiebitz.cli.render.svg.table import draw_view
-from kiebitz.cli.render.text.picture import ViewPicture
+from kiebitz.cli.render.text.picture import Picture
+from kiebitz.cli.render.text.table import draw_view as draw_text
 from kiebitz.dissectors.game.view import Scene
 
 HEAD = """
@@ -83,7 +85,7 @@ def test_any_state_can_be_drawn(state: dict[str, Any], parts: list[str], grid: s
     view = dissector_of(f"{HEAD}{board}\n").presentation.view(Scene(state, (), NAMES))
     assert view is not None
     console = Console(file=StringIO(), width=width)
-    console.print(ViewPicture(view))
+    console.print(Picture(view.names, partial(draw_text, view)))
     for shape in ("wide", "tall"):
         sheet = Sheet(shape)
         draw_view(view, sheet)
@@ -101,7 +103,7 @@ def drawn(grid: str, encoding: str = "utf-8") -> str:
     view = dissector_of(text).presentation.view(Scene(state, (), ["ann", "bob"]))
     assert view is not None
     file = TextIOWrapper(BytesIO(), encoding)
-    Console(file=file, width=60).print(ViewPicture(view))
+    Console(file=file, width=60).print(Picture(view.names, partial(draw_text, view)))
     file.seek(0)
     return "\n".join(line.partition("  ann")[0].partition("  bob")[0].rstrip() for line in file)
 

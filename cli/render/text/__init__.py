@@ -5,6 +5,7 @@ Text in a view came from the network: `cli.terminal.screen` escapes it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kiebitz.cli.render.views import is_hex_board, view_of
@@ -21,10 +22,12 @@ def draw(protocol: str, scene: Scene) -> RenderableType:
         from kiebitz.cli.terminal.screen import as_json
 
         return as_json(scene.state)
+    from kiebitz.cli.render.text.picture import Picture
+
     if is_hex_board(view):
-        from kiebitz.cli.render.text.catan import CatanPicture
+        from kiebitz.cli.render.text.catan import draw_catan
 
-        return CatanPicture(view)
-    from kiebitz.cli.render.text.picture import ViewPicture
+        return Picture(view.names, partial(draw_catan, view))
+    from kiebitz.cli.render.text.table import draw_view
 
-    return ViewPicture(view)
+    return Picture(view.names, partial(draw_view, view))

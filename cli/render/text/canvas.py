@@ -9,11 +9,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 
 import msgspec
 
+from kiebitz.cli.terminal.console import can_write
 from kiebitz.cli.terminal.screen import LINE_BREAK, Style, Text
 from kiebitz.dissectors.escaping import printable
 from kiebitz.services.evidence.cells import cell_len, set_cell_size
@@ -54,12 +55,9 @@ SUIT_STYLES = ("bold", "bold #008700", "bold #d70000", "bold #d78700")
 def glyphs_for(encoding: str, emoji: bool = False) -> Glyphs:
     """Return the glyphs that an encoding can write, with emoji if the terminal shows them."""
     best = OWN_SUITS if emoji else UNICODE
-    try:
-        for part in msgspec.structs.astuple(best):
-            "".join(part).encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return ASCII if best is UNICODE else glyphs_for(encoding)
-    return best
+    if can_write("".join(chain.from_iterable(msgspec.structs.astuple(best))), encoding):
+        return best
+    return ASCII if best is UNICODE else glyphs_for(encoding)
 
 
 def without_accents(words: str) -> str:

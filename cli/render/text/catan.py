@@ -31,7 +31,6 @@ from kiebitz.cli.render.text.catan_panel import (
     spell,
 )
 from kiebitz.cli.render.text.pen import Pen
-from kiebitz.cli.render.text.picture import Picture
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.dissectors.protocols.catan.board import Hex, Spot, spot
 from kiebitz.dissectors.protocols.catan.view import CatanView, IslandView, Piece
@@ -43,18 +42,11 @@ _ROWS_AROUND = 5
 """Rows of a terminal used by the title, sentences and the prompt."""
 
 
-class CatanPicture(Picture):
-    """A Catan table; with four players 19 rows high on a terminal of 80 columns."""
-
-    def __init__(self, view: CatanView) -> None:
-        super().__init__(view.names)
-        self._view = view
-
-    def lines(self, pen: Pen, width: int) -> list[Text]:
-        return (draw_lobby if self._view.is_lobby else _table)(self._view, min(width, _WIDEST), pen)
-
-
-def _table(view: CatanView, width: int, pen: Pen) -> list[Text]:
+def draw_catan(view: CatanView, pen: Pen, width: int) -> list[Text]:
+    """Return the lines of a table; with four players 19 rows high on a terminal of 80 columns."""
+    width = min(width, _WIDEST)
+    if view.is_lobby:
+        return draw_lobby(view, width, pen)
     hexes = _hexes(view.island, width, pen) if view.island is not None else None
     if view.island is None or hexes is None:
         lines = draw_panel(view, width, pen)

@@ -9,7 +9,15 @@ from itertools import islice
 import msgspec
 
 from kiebitz.cli.render.text.canvas import ASCII, UNICODE, Glyphs, glyphs_for, shorten, without_accents
-from kiebitz.cli.terminal.console import Line, Styled, letters_of_output, terminal_columns, wrapped
+from kiebitz.cli.terminal.console import (
+    Line,
+    Styled,
+    can_write,
+    encodable,
+    letters_of_output,
+    terminal_columns,
+    wrapped,
+)
 from kiebitz.dissectors.statistics import COUNT
 from kiebitz.dissectors.statistics.chance import Chance
 from kiebitz.dissectors.statistics.results import (
@@ -140,14 +148,6 @@ _BLOCKS = Strokes("█", "▏▎▍▌▋▊▉", "▁▂▃▄▅▆▇█", "�
 _SIGNS = Strokes("#", "", "_.-=+*%#", "|", ".")
 
 
-def _strokes(encoding: str) -> Strokes:
-    try:
-        "".join(msgspec.structs.astuple(_BLOCKS)).encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return _SIGNS
-    return _BLOCKS
-
-
 def charts_for_stdout() -> Charts:
     """Return the charts for stdout's width and encoding."""
     return Charts(terminal_columns() or _DEFAULT_WIDTH, letters_of_output())
@@ -160,7 +160,7 @@ class Charts:
         self._width = max(NARROWEST, min(columns, WIDEST))
         self._encoding = encoding
         self._glyphs: Glyphs = ASCII if glyphs_for(encoding) is ASCII else UNICODE
-        self._strokes = _strokes(encoding)
+        self._strokes = _BLOCKS if can_write("".join(msgspec.structs.astuple(_BLOCKS)), encoding) else _SIGNS
 
     def lines(self, table: TableStatistics) -> Iterator[Line]:
         """Yield all statistics of a table."""
@@ -312,8 +312,7 @@ class Charts:
 
     def _words(self, text: str, width: int) -> str:
         """Return a text in the encoding's characters, cut to a width."""
-        known = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
-        return shorten(known, width, self._glyphs)
+        return shorten(encodable(text, self._encoding), width, self._glyphs)
 
     def _label_width(self, labels: Sequence[str]) -> int:
         widest = max(cell_len(self._words(label, self._width // 3)) for label in labels[:MAX_LINES])

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kiebitz.cli.render.text.canvas import ASCII, OWN_SUITS, SUIT_STYLES, Glyphs, shorten, without_accents
+from kiebitz.cli.terminal.console import encodable
 from kiebitz.cli.terminal.screen import AnyConsole, Text
 from kiebitz.dissectors.game.view import (
     SIGNS,
@@ -124,8 +125,7 @@ class Pen(msgspec.Struct, eq=False):
 
     def words(self, text: str, width: int = 200) -> Text:
         """Return a text from the network in the terminal's characters, cut to a width."""
-        known = text[: 4 * width].encode(self.encoding, "backslashreplace").decode(self.encoding)
-        return self.line(known, width)
+        return self.line(encodable(text[: 4 * width], self.encoding), width)
 
     def line(self, words: str, width: int, style: str = "") -> Text:
         """Return a text of our own cut to `width` cells."""

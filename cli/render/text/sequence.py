@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from kiebitz.cli.render.text.canvas import ASCII, UNICODE, Glyphs, glyphs_for, shorten
-from kiebitz.cli.terminal.console import COLOURS, Part, Styled
+from kiebitz.cli.terminal.console import COLOURS, Part, Styled, encodable
 from kiebitz.dissectors.sequence.model import Arrow, Lifeline, Note, Step
 from kiebitz.services.evidence.cells import cell_len
 
@@ -142,8 +142,7 @@ class SequenceText:
         return f"{step.seconds:.3f}"
 
     def _known(self, text: str) -> str:
-        """Return a text in the encoding's characters."""
-        return text.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        return encodable(text, self._encoding)
 
     def _fitting(self, text: str, width: int) -> str:
         return shorten(self._known(text[: 4 * width]), width, self._glyphs)
