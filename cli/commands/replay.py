@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import click
 import msgspec
@@ -30,10 +29,10 @@ class _InTerminal(msgspec.Struct, frozen=True):
     """Options for a replay in the terminal."""
 
     step: bool
+    svg: str | None
+    player: str | None
     begin: Position | None
     end: Position | None
-    player: str | None
-    svg: str | None
 
 
 class _ToPeer(msgspec.Struct, frozen=True):
@@ -45,24 +44,6 @@ class _ToPeer(msgspec.Struct, frozen=True):
     database: str | None
     max_size: int | None
     quiet: bool
-
-
-_IN_TERMINAL = {
-    "step": "--step",
-    "svg": "--svg",
-    "player": "--as",
-    "begin": "--from",
-    "end": "--to",
-}
-_TO_PEER = {
-    "alone": "--player",
-    "policy": "--on-divergence",
-    "timeout_s": "--timeout",
-    "database": "-w",
-    "max_size": "--max-size",
-    "quiet": "-q",
-}
-"""Options valid for only one of the two, by parameter name."""
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -173,11 +154,11 @@ def replay(
             "--serve and --connect exclude each other: play one side, or start two replays"
         )
     if not serve and not connect:
-        _refuse(ctx, _TO_PEER, "requires a live peer: add --serve ADDR or --connect ADDR")
+        _refuse(ctx, _ToPeer, "requires a live peer: add --serve ADDR or --connect ADDR")
         timeline = open_session_as(session, terminal.player)
         _play(session, timeline, number, 1.0 if speed is None else speed, terminal)
         return None
-    _refuse(ctx, _IN_TERMINAL, "is only for the terminal: it excludes --serve and --connect")
+    _refuse(ctx, _InTerminal, "is only for the terminal: it excludes --serve and --connect")
     if serve and peer.policy == "adapt":
         raise click.UsageError("--on-divergence adapt requires --connect: clients do not decide a game")
     if serve and peer.alone is not None:
@@ -206,11 +187,12 @@ def replay(
     return live.run()
 
 
-def _refuse(ctx: click.Context, flags: Mapping[str, str], why: str) -> None:
-    """Raise UsageError if one of these flags, by parameter name, was given."""
-    for parameter, flag in flags.items():
-        if ctx.get_parameter_source(parameter) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{flag} {why}")
+def _refuse(ctx: click.Context, options: type[msgspec.Struct], why: str) -> None:
+    """Raise UsageError if one of these options was given."""
+    flags = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
+    for name in options.__struct_fields__:
+        if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"{flags[name]} {why}")
 
 
 def _play(session: str, timeline: Timeline, number: int | None, speed: float, terminal: _InTerminal) -> None:

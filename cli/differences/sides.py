@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -79,14 +79,11 @@ class Side:
         }
 
 
-class Sides(msgspec.Struct, frozen=True):
+class Sides(NamedTuple):
     """Both sessions."""
 
     a: Side
     b: Side
-
-    def __iter__(self) -> Any:
-        return iter((self.a, self.b))
 
 
 def sides(a: Timeline, b: Timeline, title_a: str, title_b: str) -> Sides:

@@ -242,7 +242,7 @@ class HomePage:
         now_ns = time.time_ns() - int(self._delay_s * _SECOND_NS)
         try:
             session = await self._ask(
-                served, partial(_summarize, served, live, watch, now_ns), "news" if live else "slow"
+                served, partial(_summarize, live, watch, now_ns), "news" if live else "slow"
             )
         except Exception as error:
             if not isinstance(error, (KiebitzError, sqlite3.Error)):
@@ -277,9 +277,7 @@ def _rank(found: records.HomeSession) -> tuple[bool, float, str, int]:
     return True, -found.started_s, "", info.number
 
 
-def _summarize(
-    served: ServedSession, live: bool, watch: LiveWatch, now_ns: int, reader: Reader
-) -> records.HomeSession:
+def _summarize(live: bool, watch: LiveWatch, now_ns: int, reader: Reader) -> records.HomeSession:
     timeline, viewer = reader.timeline, watch.viewer
     watch.update(reader, live)
     infos = table_infos(reader)
@@ -292,7 +290,7 @@ def _summarize(
     last = timeline.last_game(with_result=True)
     players = reader.players()
     return records.HomeSession(
-        session_info(served, reader, live, viewer),
+        session_info(reader, live, viewer),
         started_ns / _SECOND_NS if started_ns is not None else 0.0,
         (ended_ns - started_ns) / _SECOND_NS if ended_ns is not None and started_ns is not None else None,
         [shortened(name, MAX_TEXT) for name in players[:_MAX_PLAYERS]],

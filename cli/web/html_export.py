@@ -232,7 +232,7 @@ class _PageBuilder:
             kiebitz_version(),
             datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             player,
-            session_info(reader.served, reader, False, player),
+            session_info(reader, False, player),
             [
                 msgspec.structs.replace(info, last=self._last[info.table])
                 for info in table_infos(reader, player)

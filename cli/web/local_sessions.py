@@ -130,7 +130,7 @@ class LocalSessions:
             return _refused(original if isinstance(original, Exception) else error, served)
 
     def _sessions(self) -> records.Sessions:
-        infos = [session_info(reader.served, reader, live=False) for reader in self._readers.values()]
+        infos = [session_info(reader, live=False) for reader in self._readers.values()]
         return records.Sessions(kiebitz_version(), None, infos, False, None, sys.maxsize)
 
 

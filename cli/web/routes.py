@@ -30,7 +30,7 @@ from kiebitz.cli.web.lists import (
     messages,
     stream_list,
 )
-from kiebitz.cli.web.reader import NotThereError, Reader, RenderedTable, ServedSession, render_table
+from kiebitz.cli.web.reader import NotThereError, Reader, RenderedTable, render_table
 from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, ForbiddenError, Parameter, RowRange
 from kiebitz.cli.web.sequence import sequence
 from kiebitz.cli.web.statistics import table_statistics
@@ -97,11 +97,9 @@ class Endpoint(Operation, frozen=True, kw_only=True):
     may_take_long: bool = False
 
 
-def session_info(
-    served: ServedSession, reader: Reader, live: bool, player: str | None = None
-) -> records.SessionInfo:
+def session_info(reader: Reader, live: bool, player: str | None = None) -> records.SessionInfo:
     """Return the description of a session; players do not see its source."""
-    row = reader.timeline.session
+    served, row = reader.served, reader.timeline.session
     return records.SessionInfo(
         served.number,
         served.name,

@@ -387,7 +387,7 @@ class Server:
 
     def _info(self, served: ServedSession, grant: Grant) -> Callable[[Reader], records.SessionInfo]:
         live = self._event_stream(grant, served).status.live
-        return lambda reader: session_info(served, reader, live, reader.label(grant))
+        return lambda reader: session_info(reader, live, reader.label(grant))
 
     async def _stream_events(self, request: Request, params: ApiRequest) -> Response:
         served = self._served(params)

@@ -114,7 +114,7 @@ def asked_of(
                 yield f"{address.path} {query} {numbers}", address.ask(reader, request)
             except NotThereError as error:
                 yield f"{address.path} {query} {numbers}", str(error)
-    yield "sessions", session_info(reader.served, reader, False, label)
+    yield "sessions", session_info(reader, False, label)
     yield "live", _encode_events(reader, (reach, None), 0, reader.timeline.last_event(), 0, {})[0]
 
 

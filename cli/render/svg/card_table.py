@@ -93,15 +93,15 @@ class Layout(msgspec.Struct, frozen=True):
     story_lines: int
     title: tuple[float, float, float, Anchor]
     contract: Corner
-    additions: Corner | None
+    additions: Corner | None = None
     """The lines below the contract; on a tall sheet there is at most one."""
-    talon: tuple[float, float] | None
+    talon: tuple[float, float] | None = None
     """Upper right corner of the talon's last card."""
-    left: Corner | None
+    left: Corner | None = None
     """Bids, and people who are not at the table."""
-    right: Corner | None
+    right: Corner | None = None
     """The last trick."""
-    foot: tuple[float, int]
+    foot: tuple[float, int] = (0, 0)
     """Beginning and number of the lines for facts on a tall sheet; there cards on the felt have names
     below.
     """
@@ -122,10 +122,8 @@ _WIDE_OF_FOUR = Layout(
     title=(20, 40, 390, "start"),
     contract=Corner(20, 92, 390),
     additions=Corner(20, 132, 390),
-    talon=None,
     left=Corner(20, 660, 390),
     right=Corner(1190, 40, 390),
-    foot=(0, 0),
 )
 _TALL_OF_FOUR = Layout(
     felt=(10, 584, 680, 290),
@@ -141,10 +139,6 @@ _TALL_OF_FOUR = Layout(
     story_lines=2,
     title=(690, 36, 305, "end"),
     contract=Corner(10, 38, 370),
-    additions=None,
-    talon=None,
-    left=None,
-    right=None,
     foot=(1088, 1),
 )
 _WIDE_OF_THREE = Layout(
@@ -164,7 +158,6 @@ _WIDE_OF_THREE = Layout(
     talon=(1140, 64),
     left=Corner(20, 596, 240),
     right=Corner(1342, 596, 240),
-    foot=(0, 0),
 )
 _TALL_OF_THREE = Layout(
     felt=(10, 474, 680, 396),
@@ -180,9 +173,6 @@ _TALL_OF_THREE = Layout(
     title=(690, 38, 270, "end"),
     contract=Corner(10, 40, 406),
     additions=Corner(10, 82, 680),
-    talon=None,
-    left=None,
-    right=None,
     foot=(1062, 2),
 )
 _SEATED = {1: (0,), 2: (0, 2)}

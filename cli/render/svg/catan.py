@@ -6,8 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kiebitz.cli.render.svg.catan_board import Ground, draw_key, marks, put_board
-from kiebitz.cli.render.svg.catan_signs import OUTLINE, RESOURCES, SEA, draw_field_sign
+from kiebitz.cli.render.svg.catan_board import (
+    OUTLINE,
+    RESOURCES,
+    SEA,
+    Ground,
+    draw_field_sign,
+    draw_key,
+    marks,
+    put_board,
+)
 from kiebitz.cli.render.svg.lettering import plain
 from kiebitz.cli.render.svg.svg_canvas import (
     SMALL,

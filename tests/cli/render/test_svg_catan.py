@@ -13,7 +13,7 @@ from svg_properties import SHAPES, check, drawings, texts
 from terminal_scenes import event
 
 from kiebitz.cli.render.svg import draw
-from kiebitz.cli.render.svg.catan_signs import LIT, PLAYERS
+from kiebitz.cli.render.svg.catan_board import LIT, PLAYERS
 from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
