@@ -98,7 +98,7 @@ class WatchApp(App[int], inherit_bindings=False):
 
     def show_recorder_output(self) -> None:
         """Show new output of the recording process."""
-        said = self.query_one("#said", Listing)
+        said = self._list("said")
         said.choose(len(said.rows) - 1)
         if self.viewer.followed.player is not None:
             self.viewer.notice = "new output of the recorder: press a and choose everything to read it"
@@ -136,7 +136,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.replace_lists()
             if self.viewer.table is None:
                 # The list has the events of the closed database.
-                self.query_one("#events", Listing).take(FixedRows("no table yet"))
+                self._list("events").take(FixedRows("no table yet"))
                 self.query_one("#picture", Picture).renew()
             if self.shows_several:
                 self.several.refresh_tables()
@@ -194,7 +194,10 @@ class WatchApp(App[int], inherit_bindings=False):
     @property
     def listing(self) -> Listing:
         """The visible list."""
-        return self.query_one(f"#{self.pane}", Listing)
+        return self._list(self.pane)
+
+    def _list(self, pane: str) -> Listing:
+        return self.query_one(f"#{pane}", Listing)
 
     @property
     def several(self) -> SmallTables:
@@ -266,10 +269,10 @@ class WatchApp(App[int], inherit_bindings=False):
         """Show the navigator's lists after they were replaced."""
         viewer = self.viewer
         if viewer.table is not None:
-            self.query_one("#events", Listing).take(viewer.events)
-        self.query_one("#messages", Listing).take(viewer.messages)
-        self.query_one("#diagnostics", Listing).take(viewer.diagnostics)
-        self.query_one("#streams", Listing).take(viewer.streams)
+            self._list("events").take(viewer.events)
+        self._list("messages").take(viewer.messages)
+        self._list("diagnostics").take(viewer.diagnostics)
+        self._list("streams").take(viewer.streams)
 
     def show(self) -> None:
         """Show the current position."""
@@ -281,7 +284,7 @@ class WatchApp(App[int], inherit_bindings=False):
             elif course is not None:
                 self.query_one("#picture", Picture).renew()
                 self.query_one(Bar).show(course, viewer.marks)
-                events = self.query_one("#events", Listing)
+                events = self._list("events")
                 if events.rows is not viewer.events:
                     self.replace_lists()
                 events.choose(course.place)
@@ -337,12 +340,10 @@ class WatchApp(App[int], inherit_bindings=False):
         self._move(self.viewer.end)
 
     def action_faster(self) -> None:
-        self.viewer.pace.faster()
-        self._move(lambda: None)
+        self._move(self.viewer.pace.faster)
 
     def action_slower(self) -> None:
-        self.viewer.pace.slower()
-        self._move(lambda: None)
+        self._move(self.viewer.pace.slower)
 
     def action_error(self, by: int) -> None:
         self._move(lambda: self.viewer.error(by))
@@ -390,8 +391,7 @@ class WatchApp(App[int], inherit_bindings=False):
             self.show_several(True)
             self.show()
         else:
-            self.viewer.notice = "there is only one table and game"
-            self.show_status()
+            self.note("there is only one table and game")
 
     def action_player(self) -> None:
         """Let the user choose the player whose view is shown."""
@@ -449,16 +449,14 @@ class WatchApp(App[int], inherit_bindings=False):
             number = numbers.number("events", event.id)
         if number is not None:
             self.copy_to_clipboard(f"#{number}")
-            self.viewer.notice = f"copied #{number}, if the terminal permits it"
-            self.show_status()
+            self.note(f"copied #{number}, if the terminal permits it")
 
     def action_suspend_process(self) -> None:
         """Suspend until `fg`, unless a recording process runs: the shell would keep waiting for it."""
         if self._said is None:
             super().action_suspend_process()
-            return
-        self.viewer.notice = "Ctrl-Z is disabled while recording: the shell would not respond"
-        self.show_status()
+        else:
+            self.note("Ctrl-Z is disabled while recording: the shell would not respond")
 
     def action_help(self) -> None:
         """Show all keys."""
