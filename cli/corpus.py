@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.cli.listings import DIAGNOSTICS, EVENTS, GAMES, MESSAGES, SESSIONS
 from kiebitz.cli.terminal.console import COLOURS, Styled, show_line, show_lines, write_json
-from kiebitz.cli.terminal.table import Column, Form, address, batches, behind, number, show
+from kiebitz.cli.terminal.table import Column, Form, address, batches, behind, hiding, number, show
 from kiebitz.services.standard_streams import warn
 from kiebitz.services.wording import counted, in_words
 from kiebitz.storage.corpus import records, statistics
@@ -40,12 +40,7 @@ MISSING = "missing"
 
 def list_sessions(engine: Engine, form: Form | None) -> None:
     """List the sessions, one per capture."""
-    columns = [
-        msgspec.structs.replace(column, title="")
-        if column.key in ("id", "name", "kind", "note", "lacks")
-        else column
-        for column in SESSIONS
-    ]
+    columns = hiding(SESSIONS, lambda column: column.key in ("id", "name", "kind", "note", "lacks"))
     _show(columns, records.sessions(engine), form, "no captures in this corpus")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.cli.options.session import open_session, warn_if_unfinished
-from kiebitz.cli.terminal.table import Column, Form, address, batches, behind, of_several, show
+from kiebitz.cli.terminal.table import Column, Form, address, batches, behind, hiding, of_several, show
 from kiebitz.services.sessions import ALL_SESSIONS, all_sessions, is_several
 from kiebitz.storage.session.session import Session
 
@@ -48,7 +48,7 @@ def list_sessions(
         session = Session(open_session(given[0]))
         has_tables = len(session.timeline.tables()) > 1
         keys = hidden(session)
-        columns = [msgspec.structs.replace(one, title="") if one.key in keys else one for one in columns]
+        columns = hiding(columns, lambda column: column.key in keys)
         show(of_several(columns, has_tables), batches(records(session)), form, nothing)
         return
     named = (

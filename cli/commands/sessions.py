@@ -6,14 +6,13 @@ import os
 from contextlib import closing
 
 import click
-import msgspec
 
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.listings import SESSIONS
 from kiebitz.cli.options.recording import SESSION_NAME, UTF8
 from kiebitz.cli.options.session import open_database
 from kiebitz.cli.terminal.console import confirmed, has_keyboard
-from kiebitz.cli.terminal.table import Form, batches, output_options, show
+from kiebitz.cli.terminal.table import Form, batches, hiding, output_options, show
 from kiebitz.services.sessions import is_database, session_of
 from kiebitz.storage.database.opening import recover
 from kiebitz.storage.database.schema import StorageError
@@ -74,9 +73,7 @@ def _list(database: str, form: Form | None) -> None:
     found = counted_sessions(open_database(database))
     # A table has these columns only if there is anything in them.
     empty = {key for key in ("note", "lacks") if all(getattr(row, key) is None for row in found)}
-    columns = [
-        msgspec.structs.replace(column, title="") if column.key in empty else column for column in SESSIONS
-    ]
+    columns = hiding(SESSIONS, lambda column: column.key in empty)
     show(columns, batches(found), form, "no sessions in this database")
 
 

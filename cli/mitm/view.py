@@ -191,28 +191,13 @@ def _for_mitmproxy_11(view: GameView) -> Any:
     class View(_OLDER.View):  # type: ignore[misc]  # whichever version checks this, its class is Any
         name = _NAME
 
-        def __call__(
-            self,
-            data: bytes,
-            *,
-            flow: flow.Flow | None = None,
-            tcp_message: tcp.TCPMessage | None = None,
-            udp_message: udp.UDPMessage | None = None,
-            **_: Any,
-        ) -> tuple[str, Iterator[list[_StyledLine]]]:
-            title, lines = view.shown(data, flow, tcp_message or udp_message)
+        def __call__(self, data: bytes, **given: Any) -> tuple[str, Iterator[list[_StyledLine]]]:
+            message = given.get("tcp_message") or given.get("udp_message")
+            title, lines = view.shown(data, given.get("flow"), message)
             return title, ([line] for line in lines)
 
-        def render_priority(
-            self,
-            data: bytes,
-            *,
-            flow: flow.Flow | None = None,
-            tcp_message: tcp.TCPMessage | None = None,
-            udp_message: udp.UDPMessage | None = None,
-            **_: Any,
-        ) -> float:
-            return view.priority(flow, tcp_message or udp_message)
+        def render_priority(self, data: bytes, **given: Any) -> float:
+            return view.priority(given.get("flow"), given.get("tcp_message") or given.get("udp_message"))
 
     return View()
 

@@ -177,10 +177,12 @@ def _of_part(value: Callable[[Any], Any], place: int) -> Callable[[Any], Any]:
 
 def of_several(columns: Sequence[Column], are_several: bool) -> list[Column]:
     """Return the columns, without those `of_tables` unless there are several game tables."""
-    return [
-        msgspec.structs.replace(column, title="") if column.of_tables and not are_several else column
-        for column in columns
-    ]
+    return hiding(columns, lambda column: column.of_tables and not are_several)
+
+
+def hiding(columns: Sequence[Column], is_hidden: Callable[[Column], bool]) -> list[Column]:
+    """Return the columns, some of them hidden in tables."""
+    return [msgspec.structs.replace(one, title="") if is_hidden(one) else one for one in columns]
 
 
 def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
