@@ -60,6 +60,8 @@ class GameState:
         self.game: Game | None = None
         self.doubt = PathDoubt()
         """The doubt about values of the state."""
+        self.begun_with: tuple[str, set[int]] | None = None
+        """The kind of event with which the running game began, and the streams that have been told of it."""
 
     @property
     def states(self) -> Sequence[Mapping[str, Any]]:
@@ -82,6 +84,16 @@ class GameState:
     def _above(self, first: str) -> tuple[str, ...]:
         """Return the path of the part to which a path with this first step belongs."""
         return () if self.room is None and first in KEPT else self._home
+
+    def has_begun(self, kind: str, receiver: int | None) -> bool:
+        """Return True if the game began with a message to other clients, which this stream receives now."""
+        if self.game is None or self.begun_with is None or receiver is None:
+            return False
+        known, streams = self.begun_with
+        if known != kind or receiver in streams:
+            return False
+        streams.add(receiver)
+        return True
 
     def put_all(self, plans: Sequence[PutPlan], scope: Scope) -> None:
         """Make changes of the state, all by the values before them; a path with an unknown step is none."""

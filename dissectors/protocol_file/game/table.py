@@ -54,6 +54,8 @@ class FileTable(GameTable):
         """Number of events of the current message."""
         self._last: Event | None = None
         """The last reported event of the current message."""
+        self._receiver: int | None = None
+        """The stream of the current message if each client may receive one of its own."""
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         connections = self._players.connections
@@ -114,6 +116,7 @@ class FileTable(GameTable):
         if self._rooms is not None:
             self._state = self._rooms.state(self._rooms.of_client(stream.id, who), ts_ns)
             self._rooms.close(stream.id)
+        self._state.begun_with = None
         if who is not None:
             self._begin_message()
             scope = Scope({}, who, self._state.states, lenient=True)
@@ -152,6 +155,9 @@ class FileTable(GameTable):
     ) -> None:
         """Handle a message; the `place` of one to all is known."""
         self._begin_message()
+        row = plan.row
+        if row.direction == "s2c" and not (row.broadcast or row.answers):
+            self._receiver = message.stream.id
         players = self._players
         if plan.role.refuses:
             who, is_claimed = self._who(plan, connection, message.fields)
@@ -280,6 +286,7 @@ class FileTable(GameTable):
     def _begin_message(self) -> None:
         self._events = 0
         self._last = None
+        self._receiver = None
         self._state.begin_message()
 
     # Events.
@@ -301,10 +308,12 @@ class FileTable(GameTable):
             data.update((key, value) for key, value in scope.fields.items() if key not in hidden)
         else:
             data.update(scope.fields)
-        if plan.spec.opens:
+        if plan.spec.opens and not state.has_begun(plan.kind, self._receiver):
             if state.game is not None:
                 state.close(dict.fromkeys(self._plan.result_keys), ts_ns)
             state.open(self._label(plan, scope), ts_ns)
+            if self._receiver is not None:
+                state.begun_with = plan.kind, {self._receiver}
             scope.states = state.states
         state.put_all(plan.puts, scope)
         if not self._plan.has_events and actor is not None:
