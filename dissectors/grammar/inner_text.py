@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -102,25 +102,33 @@ class FixedWords(PartsText):
 
 
 class Cutter(Tokenizer):
-    """Tokens without anything between them: each is the longest text that an item's type accepts.
+    """Tokens without anything between them: each is the longest text that its type accepts.
 
-    It has at most `most` characters; a character that no item begins with is a token, too.
+    A character that no token begins with is a token, too.
+
+    Args:
+        parts: A condition and a greatest number of characters for each token. The last one is for all that
+            follow. If there are several, a text that fits the last one as a whole may have any length.
     """
 
     separator = ""
 
-    def __init__(self, accepts: Callable[[str], bool], most: int) -> None:
-        self._accepts, self._most = accepts, most
+    def __init__(self, parts: Sequence[tuple[Callable[[str], bool], int]]) -> None:
+        self._parts = parts
 
     def texts(self, text: str) -> list[str]:
         return [token.text for token in self.tokens(text)]
 
     def tokens(self, text: str) -> list[Token]:
         found: list[Token] = []
-        at = 0
+        at, last = 0, len(self._parts) - 1
         while at < len(text):
-            sizes = range(min(self._most, len(text) - at), 1, -1)
-            end = at + next((size for size in sizes if self._accepts(text[at : at + size])), 1)
+            accepts, most = self._parts[min(len(found), last)]
+            left = len(text) - at
+            sizes: Iterable[int] = range(min(most, left), 1, -1)
+            if 0 < len(found) == last:
+                sizes = (left, *sizes)
+            end = at + next((size for size in sizes if accepts(text[at : at + size])), 1)
             found.append(Token(text[at:end], at, end))
             at = end
         return found
@@ -129,4 +137,4 @@ class Cutter(Tokenizer):
         return text
 
     def wire(self) -> Mapping[str, Any]:
-        return {"separator": ""}
+        return {"separator": "", "cut": [most for _, most in self._parts]}

@@ -259,11 +259,14 @@ class ObjectType(_Type, frozen=True):
     """An object with fields; in text, values with a separator between them.
 
     An empty separator is the usual one: a colon, or a blank if words are quoted with a padding. `noun` is a
-    word for it; if it is `compact`, `show` has it in one piece.
+    word for it; if it is `compact`, `show` has it in one piece. If it `is_cut`, its values have nothing
+    between them, and `pattern` must match the whole text.
     """
 
     fields: tuple[FieldSpec, ...]
     separator: str = ""
+    is_cut: bool = False
+    pattern: str = ""
     noun: str = ""
     compact: bool = False
     sizes: SizeRule | None = None

@@ -14,11 +14,13 @@ from kiebitz.dissectors.grammar.fields import (
     ListText,
     Number,
     ObjectText,
+    PartsText,
     Rest,
     SpelledWord,
     Text,
     Word,
     quoted,
+    wire_type_of,
 )
 from kiebitz.dissectors.grammar.inner_text import Cutter, FixedText, FixedWords
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD
@@ -90,8 +92,8 @@ def _text_type(spec: FieldTypeSpec, of: Format, is_part: bool) -> FieldType:
             return with_identifier(text_type(inner, of), kind)
         case ListType() if spec.count or spec.until:
             return _counted_list(spec, of)
-        case ListType() if spec.is_cut or spec.pattern:
-            return _cut_list(spec, of)
+        case ListType() | ObjectType() if spec.is_cut or spec.pattern:
+            return _cut_value(spec, of)
         case ListType():
             is_spread = takes_tokens(spec, of) and (not is_part or spec.separator == "\n")
             return _list_text(spec, of, is_spread=is_spread)
@@ -190,14 +192,25 @@ def _spread_object(spec: FieldTypeSpec, of: Format) -> ObjectText:
     return ObjectText(kinds, Splitter(of.delimiter), is_spread=True)
 
 
-def _cut_list(spec: ListType, of: Format) -> ListText:
-    """Return the type of a list whose items are cut from a text, or that has such lists as items."""
-    item = text_type(spec.item, of, is_part=True)
-    longest = max(map(len, item.words), default=_LONGEST_ITEM)
-    tokenizer = Cutter(item.accepts, longest) if spec.is_cut else Splitter(spec.separator)
+def _cut_value(spec: ListType | ObjectType, of: Format) -> PartsText:
+    """Return the type of a list or object whose parts are cut from a text, or that has such parts."""
+    if isinstance(spec, ListType):
+        kinds = {"": text_type(spec.item, of, is_part=True)}
+    else:
+        kinds = {each.name: field_type(each, of, is_part=True) for each in spec.fields}
+    if spec.is_cut:
+        parts = [(kind.accepts, max(map(len, kind.words), default=_LONGEST_ITEM)) for kind in kinds.values()]
+        tokenizer: Tokenizer = Cutter(parts)
+    else:
+        tokenizer = Splitter(spec.separator)
+    if isinstance(spec, ListType):
+        found: _CutText = CutList(kinds[""], tokenizer, least=spec.least, most=spec.most)
+    else:
+        found = CutObject(kinds, tokenizer, frozenset(each.name for each in spec.fields if each.optional))
     if spec.pattern:
-        return PatternList(spec.pattern, item, tokenizer, least=spec.least, most=spec.most)
-    return _list_of(item, spec, tokenizer)
+        found.pattern = PatternText(spec.pattern)
+        found.title = found.pattern.title
+    return found
 
 
 def _list_of(item: FieldType, spec: ListType, tokenizer: Tokenizer, *, is_spread: bool = False) -> ListText:
@@ -341,23 +354,6 @@ def matches_names(matches: Callable[[str], bool]) -> bool:
     return any(map(matches, (UNKNOWN_WORD, UNKNOWN_WORD.lower(), UNKNOWN_WORD.upper(), "Jo")))
 
 
-class PatternList(ListText):
-    """A list of items in a text that matches a regular expression."""
-
-    def __init__(
-        self, pattern: str, item: FieldType, tokenizer: Tokenizer, *, least: int, most: int | None
-    ) -> None:
-        super().__init__(item, tokenizer, least=least, most=most)
-        self._pattern = PatternText(pattern)
-        self.title = self._pattern.title
-
-    def decode(self, text: str) -> Any:
-        return super().decode(self._pattern.decode(text))
-
-    def wire_type(self) -> Mapping[str, Any] | None:
-        return self._pattern.wire_type()
-
-
 class PatternText(Text):
     """A text that matches a regular expression."""
 
@@ -374,3 +370,33 @@ class PatternText(Text):
 
     def wire_type(self) -> Mapping[str, Any] | None:
         return {"kind": "text", "limit": "its pattern is not checked"}
+
+
+class _CutText(PartsText):
+    """A value whose parts are cut from a text that matches a `pattern`, if there is one."""
+
+    pattern: PatternText | None = None
+
+    def decode(self, text: str) -> Any:
+        return super().decode(text if self.pattern is None else self.pattern.decode(text))
+
+    def wire_type(self) -> Mapping[str, Any] | None:
+        found = super().wire_type()
+        limits = [] if self.pattern is None else ["its pattern is not checked"]
+        if not self.tokenizer.separator and any(map(_has_limit, map(wire_type_of, self.parts))):
+            # Where such a part ends is not known there.
+            return {"kind": "text", "limit": limits[0] if limits else "its parts are not checked"}
+        return found and {**found, "limit": limits[0] if limits else None}
+
+
+def _has_limit(kind: Mapping[str, Any]) -> bool:
+    parts = [kind.get("item"), *(field["type"] for field in kind.get("fields", ()))]
+    return bool(kind.get("limit")) or any(_has_limit(part) for part in parts if part is not None)
+
+
+class CutList(_CutText, ListText):
+    """A list whose items have nothing between them, or have such items."""
+
+
+class CutObject(_CutText, ObjectText):
+    """An object whose values have nothing between them, or have such values."""

@@ -268,6 +268,8 @@ format = "words"
 state = "WAITING|RUNNING"
 square = "-=null|w|b"
 card = "/(10|[2-9JQKA])[CDHS]/"
+place = "{x=column y=1..8}"
+column = "a=1|b=2|e=5|h=8"
 
 [messages]
 END = "s*: winner=player n=integer scores=[{name=player score=integer}]*n"
@@ -277,6 +279,7 @@ HAND_OF = "s: hand={name=player k=integer cards=[card]*k} n=integer"
 UPTO = "s: names=[player]..'STOP' n=integer"
 TABLE = "s: table={n=integer cards=[card]..'STOP'} n=integer"
 BOARD = "s: board=/[-wb]{4}/ as [square]"
+MOVE = "s: at=/([a-h][1-8]){2}/ as {from=place to=place} mark=/[A-Z][a-z0-9]+/ as {kind=K|Q text=text}"
 HAND = "s: cards=/.*/ as [card]"
 FEN = 's: rows=/[1-8kqpKQP\\/]+/ as [[/[1-8a-zA-Z]/]/]'
 OVER = 's: winner="Player "player loser="("player")" at="<"[integer,]">"'
@@ -312,6 +315,10 @@ WORDS_READ: dict[bytes, dict[str, Any]] = {
         "pairs": [{"a": 1, "b": 2}, {"a": 3, "b": 4}],
     },
     b"BOARD -wb-\n": {"board": [None, "w", "b", None]},
+    b"MOVE e2h4 Qalongtextofmanyletters9\n": {
+        "at": {"from": {"x": 5, "y": 2}, "to": {"x": 8, "y": 4}},
+        "mark": {"kind": "Q", "text": "alongtextofmanyletters9"},
+    },
     b"HAND 2C10HQS\n": {"cards": ["2C", "10H", "QS"]},
     b"FEN kq/8/PPP5\n": {"rows": [["k", "q"], ["8"], ["P", "P", "P", "5"]]},
     b"OVER Player bob (ann) <3,0>\n": {"winner": "bob", "loser": "ann", "at": [3, 0]},

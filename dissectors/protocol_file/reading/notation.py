@@ -78,7 +78,7 @@ _LIMIT = r"-?\d{1,15}(?:\.\d{1,15})?"
 _RANGE = re.compile(rf"({_LIMIT})?\.\.({_LIMIT})?(?![\w.])")
 _UNTIL = re.compile(r"\.\.'([^'\s]+)'")
 _FIXED = re.compile(r'"([^"]*)"')
-_AS = re.compile(r"\s+as\s+(?=\[)")
+_AS = re.compile(r"\s+as\s+(?=[\[{])")
 _COUNT = re.compile(r"(\d{1,4})?(\.\.)?(\d{1,4})?(?![\w.])")
 _COUNTED = re.compile(r"\*(\w+)")
 _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
@@ -495,9 +495,11 @@ class Parser:
         if (found := _AS.match(self._text, self._at)) is None:
             return TextType(pattern)
         self._at = found.end()
-        items = self._list(depth)
-        assert isinstance(items, ListType)
-        return cut(items, pattern)
+        start = self._at
+        kind = self._list(depth) if self._text[start] == "[" else self._object(depth)
+        if not isinstance(kind, ListType | ObjectType):
+            raise Mistake("an object in a text has names, such as {x=0..9 y=0..9}", start, self._at)
+        return cut(kind, pattern)
 
     def _range(self, found: re.Match[str]) -> NumberType:
         low, high = (
@@ -627,10 +629,17 @@ class Parser:
         return Mistake(f"expected {expected}", self._at, self._at + 1)
 
 
-def cut(kind: ListType, pattern: str = "") -> ListType:
-    """Return a list without anything between the items, as its items are, if no separators are given."""
-    item = cut(kind.item) if isinstance(kind.item, ListType) else kind.item
-    return msgspec.structs.replace(kind, item=item, is_cut=not kind.separator, pattern=pattern)
+def cut(kind: FieldTypeSpec, pattern: str = "") -> FieldTypeSpec:
+    """Return a list or an object without anything between its parts, as these are, without separators."""
+    match kind:
+        case ListType(item, separator, pattern=""):
+            kind = msgspec.structs.replace(kind, item=cut(item))
+        case ObjectType(fields, separator, pattern=""):
+            parts = (msgspec.structs.replace(field, type=cut(field.type)) for field in fields)
+            kind = msgspec.structs.replace(kind, fields=(*parts,))
+        case _:
+            return kind
+    return msgspec.structs.replace(kind, is_cut=not separator, pattern=pattern)
 
 
 def _constant(found: re.Match[str]) -> bytes:

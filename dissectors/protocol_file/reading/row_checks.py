@@ -222,11 +222,12 @@ def _has_delimiter(kind: FieldTypeSpec, format: Format, is_part: bool) -> bool:
 
 
 def _problems_of_type(kind: FieldTypeSpec, format: Format, is_part: bool) -> Iterator[str]:
+    is_text = format.kind in (*_HAS_TOKENS, "pairs", "lines")
+    if isinstance(kind, ListType | ObjectType) and (kind.is_cut or kind.pattern) and not is_text:
+        yield f"values without anything between them belong to text, not to {format.kind}"
     if isinstance(kind, ListType):
         if kind.until and is_part:
             yield f"a list up to {kind.until} belongs to a field of a message of words or lines"
-        if (kind.is_cut or kind.pattern) and format.kind not in (*_HAS_TOKENS, "pairs", "lines"):
-            yield f"values without anything between them belong to text, not to {format.kind}"
         is_part = is_part or not (kind.count or kind.until)
     if isinstance(kind, ObjectType):
         for each in kind.fields:

@@ -81,6 +81,10 @@ def _fields(
 
 def value_of(kind: FieldTypeSpec, format: FormatKind, random: Random) -> Any:
     """Return a value of a type. Raises Unsampled."""
+    if isinstance(kind, ListType | ObjectType) and kind.pattern:
+        # Its own pattern may be less precise than those of its parts.
+        with suppress(Mismatch):
+            return text_type(kind, Format(kind=format)).decode(_text_like(kind.pattern, random))
     match kind:
         case TextType(pattern, rest):
             if pattern is not None:
@@ -97,10 +101,6 @@ def value_of(kind: FieldTypeSpec, format: FormatKind, random: Random) -> Any:
         case IdentifierType(_, of):
             return value_of(of, format, random)
         case ListType(item, _, least, most):
-            if kind.pattern:
-                # Its own pattern may be less precise than that of its items.
-                with suppress(Mismatch):
-                    return text_type(kind, Format(kind=format)).decode(_text_like(kind.pattern, random))
             largest = min(max(least, 3), most or 3)
             count = random.randint(max(least, 1), max(least, largest))
             return [value_of(item, format, random) for _ in range(count)]

@@ -65,7 +65,30 @@ local function with_lines(form, text)
 end
 
 -- Return the tokens of a text: text, start and end. A form is a format, or a type with parts.
+-- Tokens without anything between them: each is the longest text that its type accepts.
+local function cut(kind, text)
+  local found, starts, at = {}, {}, 1
+  for start in text:gmatch("()[%z\1-\127\194-\244][\128-\191]*") do starts[#starts + 1] = start end
+  local count, last = #starts, #kind.cut
+  starts[count + 1] = #text + 1
+  while at <= count do
+    local number = math.min(#found + 1, last)
+    local each, after = kind.fields and kind.fields[number].type or kind.item, at + 1
+    local most = math.min(kind.cut[number], count - at + 1)
+    if last > 1 and #found + 1 == last and K.read(each, text:sub(starts[at])) then after = count + 1
+    else
+      for size = most, 2, -1 do
+        if K.read(each, text:sub(starts[at], starts[at + size] - 1)) then after = at + size break end
+      end
+    end
+    found[#found + 1] = {text = text:sub(starts[at], starts[after] - 1), at = starts[at], stop = starts[after]}
+    at = after
+  end
+  return found
+end
+
 function K.tokens(form, text)
+  if form.cut then return cut(form, text) end
   if form.pads then return padded(form, text) end
   if form.has_lines then return with_lines(form, text) end
   local found, at, quote = {}, 1, form.quote
