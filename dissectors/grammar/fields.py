@@ -72,13 +72,23 @@ class AnyText(Text):
 
 
 class Rest(Text):
-    """All that remains of a message."""
+    """All that remains of a message, which begins with the fixed text `before`."""
 
     title = "the rest of the message"
     width = (0, None)
+    before = ""
+
+    def decode(self, text: str) -> str:
+        if not text.startswith(self.before):
+            problem = f"{quoted(text)} does not begin with {self.before}"
+            raise Mismatch(0, WHOLE_REST, problem, f"{self.before}{self.title}")
+        return text[len(self.before) :]
+
+    def encode(self, value: Any) -> str:
+        return f"{self.before}{value}"
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        return {"kind": "rest"}
+        return {"kind": "rest", "before": self.before or None}
 
 
 class Word(FieldType):

@@ -349,7 +349,8 @@ class TextCodec(LayoutCodec):
         spans, used = spans_of(row, len(texts) - first, texts[first:])
         for field, start, end in spans:
             number, is_one = first + start, field.type.width == (1, 1)
-            if number + is_one > len(texts):
+            is_needed = is_one or (isinstance(field.type, Rest) and field.type.width[0] > 0)
+            if number + is_needed > len(texts):
                 return fields, self.missing(sent, row, fields)
             sent_value: Any = texts[number] if is_one else texts[number : first + end]
             if isinstance(field.type, Rest):

@@ -132,7 +132,9 @@ def field_type(field: FieldSpec, of: Format, *, is_part: bool = False) -> FieldT
     kind.is_on_lines = of.kind == "lines" and not is_part
     *words, before = field.before.split(of.delimiter)
     after, *more = field.after.split(of.delimiter)
-    if before or after:
+    if isinstance(kind, Rest) and before:
+        kind.before, kind.width = before, (1, None)
+    elif before or after:
         kind = FixedText(before, kind, after)
     return FixedWords(words, kind, more, Splitter(of.delimiter)) if words or more else kind
 

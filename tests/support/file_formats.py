@@ -282,6 +282,7 @@ BOARD = "s: board=/[-wb]{4}/ as [square]"
 MOVE = "s: at=/([a-h][1-8]){2}/ as {from=place to=place} mark=/[A-Z][a-z0-9]+/ as {kind=K|Q text=text}"
 HAND = "s: cards=/.*/ as [card]"
 FEN = 's: rows=/[1-8kqpKQP\\/]+/ as [[/[1-8a-zA-Z]/]/]'
+SAID = 's: n=integer text=":"rest'
 OVER = 's: winner="Player "player loser="("player")" at="<"[integer,]">"'
 MEET = "s: who={title=text name=player } n=integer pairs=[{a=integer b=integer } ]"
 """
@@ -321,6 +322,7 @@ WORDS_READ: dict[bytes, dict[str, Any]] = {
     },
     b"HAND 2C10HQS\n": {"cards": ["2C", "10H", "QS"]},
     b"FEN kq/8/PPP5\n": {"rows": [["k", "q"], ["8"], ["P", "P", "P", "5"]]},
+    b"SAID 12 :hello,  you\n": {"n": 12, "text": "hello,  you"},
     b"OVER Player bob (ann) <3,0>\n": {"winner": "bob", "loser": "ann", "at": [3, 0]},
 }
 """Frame of that protocol -> its fields."""

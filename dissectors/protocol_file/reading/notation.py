@@ -551,7 +551,8 @@ class Parser:
             return named.type
         kind = BUILT_IN.get(word)
         if kind is None:
-            raise Mistake(f"no type {word}{near(word, [*BUILT_IN, *self._types.names])}", start, end)
+            hint = near(word, [*BUILT_IN, *self._types.names]) or f": write '{word}' for a fixed word"
+            raise Mistake(f"no type {word}{hint}", start, end)
         return self._identifier(kind) if isinstance(kind, IdentifierType) else kind
 
     def _bag(self, start: int) -> FieldTypeSpec:
@@ -587,7 +588,7 @@ class Parser:
     def _choice_word(self) -> str | int:
         found = _WORD.match(self._text, self._at)
         if found is None:
-            raise self._unexpected("a type")
+            raise self._unexpected("a type; a fixed word alone is one, as in word='Hello'")
         self._at = found.end()
         if found[1] is not None:
             return found[1]

@@ -198,8 +198,12 @@ def _problems_of_text(field: FieldSpec, format: Format, is_part: bool) -> Iterat
     kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
     if fixed and format.kind not in (*_HAS_TOKENS, "pairs"):
         yield f'fixed text belongs to format = "words" or "delimited", not to {format.kind}'
-    elif fixed and isinstance(kind, TextType) and kind.rest:
+    elif (
+        isinstance(kind, TextType) and kind.rest and (field.after or (fixed and (is_part or not has_tokens)))
+    ):
         yield "fixed text is around a value that ends before the message does"
+    elif isinstance(kind, TextType) and kind.rest and format.delimiter in fixed:
+        yield "a fixed text before all that remains is one word"
     elif format.delimiter in fixed and (is_part or not has_tokens):
         yield "a fixed text with the delimiter in it belongs to a field of the message"
     if _has_delimiter(field.type, format, is_part):

@@ -26,7 +26,10 @@ local function read_row(format, row, text, tokens, first)
     if kind.kind == "rest" then
       local from = at > 1 and tokens[at - 1].stop or 1
       from = (from > #text or at == 1) and from or from + #format.separator
-      value = K.scalar("s", text:sub(from), from, #text + 1)
+      local before = kind.before or ""
+      if text:sub(from, from + #before - 1) == before then
+        value = K.scalar("s", text:sub(from + #before), from, #text + 1)
+      else problem = "this has another form" end
     elseif kind.spread then
       local texts = {}
       for number = at, upto do texts[#texts + 1] = tokens[number].text end
