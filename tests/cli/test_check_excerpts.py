@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,10 +14,12 @@ import click
 import pytest
 from cleanup import close_after_test
 from command import ROOT, kiebitz
+from conversation_files import Block, blocks, check
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from session_factory import START_NS
+from snapshots import DATA, as_bytes
 from strength import every
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
@@ -52,6 +55,14 @@ def record(path: Path, parts: Sequence[Part], size: int | None = None, direction
     return str(path)
 
 
+def parts_of(case: Block) -> list[Part]:
+    """Return the stream of a case."""
+    return [
+        as_bytes(step) if (gap := re.fullmatch(r"gap (?:(\d+)|\?)", step)) is None else gap[1] and int(gap[1])
+        for step in case.steps
+    ]
+
+
 def excerpt_of(block: str) -> list[str]:
     """Return the excerpt of a block, and where parsing resumed."""
     return [line for line in block.splitlines()[2:] if " = " not in line or "resumed" in line]
@@ -64,276 +75,18 @@ def paket(text: str, line_end: str = "\n") -> bytes:
 ID = b"!ID\n2\n!END\n"
 DRAN = b"!DRAN\n0\n!END\n"
 CARDS = "EICHEL SAU GRAS SAU HERZ SAU SCHELLEN SAU EICHEL ZEHN GRAS ZEHN " + "§ " * 16
-BAD_CARDS = [*CARDS.split()[:15], "EICHL", *CARDS.split()[16:]]
+CASES = blocks(DATA / "excerpts.txt")
 LONG = b"!MITSPIELER\nA\n" + b"x" * 2_000_000 + b"\nC\nD\n!END\n"
-
-CASES: dict[str, tuple[list[Part], str, str]] = {
-    "a bad word in a MODEL's 17th line": (
-        [ID, paket("!MODEL !UPDATE " + " ".join(BAD_CARDS)), DRAN],
-        "bad-field",
-        r"""
- 11 | !MODEL\n
-    | …
- 90 | §\n
- 93 | §\n
- 96 | §\n
- 99 | EICHL\n
-    | ^^^^^
-105 | §\n
-108 | §\n
-111 | §\n
-    = parsing resumed: at byte 141, with DRAN
-""",
-    ),
-    "a missing !END": (
-        [ID, paket("!GEKLOPFT JA NEIN JA NEIN"), DRAN],
-        "missing-end",
-        r"""
-11 | !GEKLOPFT\n
-   | …
-24 | NEIN\n
-29 | JA\n
-32 | NEIN\n
-37 | !DRAN\n
-   | ^
-43 | 0\n
-45 | !END\n
-   = parsing resumed: at byte 37, with DRAN
-""",
-    ),
-    "carriage returns": (
-        [paket("!ID 2 !END", "\r\n"), paket("!GEKLOPFT JA NEI JA NEIN !END", "\r\n"), DRAN],
-        "bad-field",
-        r"""
- 8 | !END\r\n
-14 | !GEKLOPFT\r\n
-25 | JA\r\n
-29 | NEI\r\n
-   | ^^^
-34 | JA\r\n
-38 | NEIN\r\n
-44 | !END\r\n
-   = parsing resumed: at byte 50, with DRAN
-""",
-    ),
-    "Latin-1": (
-        [ID, "!NAME\n§\n!END\n".encode("latin-1"), DRAN],
-        "charset",
-        r"""
- 4 | 2\n
- 6 | !END\n
-11 | !NAME\n
-17 | \xa7\n
-   | ^^^^
-   | a7 0a
-   | ^^
-19 | !END\n
-24 | !DRAN\n
-30 | 0\n
-   = parsing resumed: at byte 24, with DRAN
-""",
-    ),
-    "a NUL": (
-        [ID, b"!NAME\nA\x00b\n!END\n", DRAN],
-        "unusual-value",
-        r"""
- 4 | 2\n
- 6 | !END\n
-11 | !NAME\n
-17 | A\x00b\n
-   | ^^^^^^
-   | 41 00 62 0a
-   |    ^^
-21 | !END\n
-26 | !DRAN\n
-32 | 0\n
-   = parsing resumed: at byte 26, with DRAN
-""",
-    ),
-    "what would drive the terminal": (
-        [ID, "!KONTRA\nJA\n\x1b[2J\\n\u202eJA\nJA\nJA\n!END\n".encode(), DRAN],
-        "bad-field",
-        r"""
- 6 | !END\n
-11 | !KONTRA\n
-19 | JA\n
-22 | \x1b[2J\\n\u202eJA\n
-   | ^^^^^^^^^^^^^^^^^^
-   | 1b 5b 32 4a 5c 6e e2 80 ae 4a 41 0a
-   | ^^^^^^^^^^^^^^^^^^^^^^^^^^
-34 | JA\n
-37 | JA\n
-40 | !END\n
-   = parsing resumed: at byte 45, with DRAN
-""",
-    ),
-    "nothing where there should be something": (
-        [ID, b"!KONTRA\nJA\n\nJA\nJA\n!END\n", DRAN],
-        "bad-field",
-        r"""
- 6 | !END\n
-11 | !KONTRA\n
-19 | JA\n
-22 | \n
-   | ^
-23 | JA\n
-26 | JA\n
-29 | !END\n
-   = parsing resumed: at byte 34, with DRAN
-""",
-    ),
-    "blanks at the end of a line": (
-        [ID, b"!KONTRA\nJA  \nJA\nJA\nJA\n!END\n"],
-        "bad-field",
-        r"""
- 4 | 2\n
- 6 | !END\n
-11 | !KONTRA\n
-19 | JA  \n
-   | ^^^^
-24 | JA\n
-27 | JA\n
-30 | JA\n
-   = parsing resumed: not before the end of the stream
-""",
-    ),
-    "the stream ends in a line": (
-        [ID, b"!KONTRA\nJA\nNE"],
-        "truncated",
-        r"""
- 6 | !END\n
-11 | !KONTRA\n
-19 | JA\n
-22 | NE
-   |   ^
-   = parsing resumed: not before the end of the stream
-""",
-    ),
-    "the stream ends between two lines": (
-        [ID, b"!KONTRA\nJA\n"],
-        "truncated",
-        r"""
- 6 | !END\n
-11 | !KONTRA\n
-19 | JA\n
-22 |
-   | ^
-   = parsing resumed: not before the end of the stream
-""",
-    ),
-    "a gap": (
-        [ID, b"!KONTRA\nJA\n", 12, b"NEIN\nNEIN\n!END\n", DRAN],
-        "gap",
-        r"""
- 6 | !END\n
-11 | !KONTRA\n
-19 | JA\n
-22 | [12 bytes missing]
-   | ^^^^^^^^^^^^^^^^^^
-34 | NEIN\n
-39 | NEIN\n
-44 | !END\n
-   = parsing resumed: at byte 49, with DRAN
-""",
-    ),
-    "a gap in the middle of a line, before an error": (
-        [b"!KONTRA\nJ", 1, b"N\n!DRAN\n7\n!END\n"],
-        "bad-field",
-        r"""
- 9 | [1 byte missing]
-10 | N\n
-12 | !DRAN\n
-18 | 7\n
-   | ^
-20 | !END\n
-   = parsing resumed: not before the end of the stream
-""",
-    ),
-    "a big gap in the middle of a line": (
-        [b"!KONTRA\nJ", 1_000_000, b"N\nJA\n!END\n", DRAN],
-        "gap",
-        r"""
-      0 | !KONTRA\n
-      8 | J
-      9 | [1000000 bytes missing]
-        | ^^^^^^^^^^^^^^^^^^^^^^^
-1000009 | N\n
-1000011 | JA\n
-1000014 | !END\n
-        = parsing resumed: at byte 1000019, with DRAN
-""",
-    ),
-    "the beginning is missing": (
-        [None, b"NEIN\n!END\n", DRAN],
-        "mid-stream",
-        r"""
- 0 | [bytes missing, number unknown]
-   | ^
- 0 | NEIN\n
- 5 | !END\n
-10 | !DRAN\n
-   = parsing resumed: at byte 10, with DRAN
-""",
-    ),
-    "a whole message": (
-        [ID, b"!KONTO\n1000\n0\n!END\n", DRAN],
-        "dialect",
-        r"""
- 0 | !ID\n
- 4 | 2\n
- 6 | !END\n
-11 | !KONTO\n
-   | ^^^^^^
-18 | 1000\n
-   | ^^^^
-23 | 0\n
-   | ^
-25 | !END\n
-   | ^^^^
-30 | !DRAN\n
-36 | 0\n
-38 | !END\n
-   = parsing resumed: at byte 30, with DRAN
-""",
-    ),
-    "more lines than are shown": (
-        [paket("!DRAN 0 1 2 3 4 5 6 7 8 9 10 11 !END")],
-        "surplus-fields",
-        r"""
- 0 | !DRAN\n
- 6 | 0\n
- 8 | 1\n
-   | ^
-10 | 2\n
-   | ^
-12 | 3\n
-   | ^
-14 | 4\n
-   | ^
-16 | 5\n
-   | ^
-18 | 6\n
-   | ^
-   | …
-26 | 10\n
-   | ^^
-29 | 11\n
-   | ^^
-32 | !END\n
-   = parsing resumed: not before the end of the stream
-""",
-    ),
-}
 
 
 @pytest.mark.full(but=2)
 @pytest.mark.parametrize("size", [None, 1, 7])
-@pytest.mark.parametrize("case", every(2, CASES))
-def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: str, size: int | None) -> None:
-    parts, code, shown = CASES[case]
-    blocks = kiebitz("check", record(tmp_path / "x.db", parts, size)).out.split("\n\n")
-    [block] = [block for block in blocks if f"[{code}]" in block.splitlines()[0]]
-    assert excerpt_of(block) == shown.strip("\n").splitlines()
+@pytest.mark.parametrize("case", every(2, CASES.values(), lambda case: case.title))
+def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: Block, size: int | None) -> None:
+    found = kiebitz("check", record(tmp_path / "x.db", parts_of(case), size)).out.split("\n\n")
+    code = case.title.rpartition(": ")[2]
+    [block] = [block for block in found if f"[{code}]" in block.splitlines()[0]]
+    check(case, "\n".join([*case.steps, *(f"    {line}" for line in excerpt_of(block))]))
 
 
 def test_a_block_has_everything(tmp_path: Path) -> None:
@@ -420,17 +173,17 @@ def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "code", "told"),
+    ("case", "told"),
     [
-        ("a gap", "gap", {"bytes": None, "hex": None, "resumed_offset": 49, "resumed_message": "DRAN"}),
-        ("the stream ends in a line", "truncated", {"bytes": "", "hex": "", "resumed_offset": None}),
-        ("a NUL", "unusual-value", {"bytes": r"A\x00b", "hex": "410062", "suggestion": None}),
-        ("the beginning is missing", "mid-stream", {"bytes": "", "offset_in_msg": None}),
+        ("a gap: gap", {"bytes": None, "hex": None, "resumed_offset": 49, "resumed_message": "DRAN"}),
+        ("the stream ends in a line: truncated", {"bytes": "", "hex": "", "resumed_offset": None}),
+        ("a NUL: unusual-value", {"bytes": r"A\x00b", "hex": "410062", "suggestion": None}),
+        ("the beginning is missing: mid-stream", {"bytes": "", "offset_in_msg": None}),
     ],
 )
-def test_programs_get_it_all(tmp_path: Path, case: str, code: str, told: dict[str, object]) -> None:
-    database = record(tmp_path / "x.db", CASES[case][0])
-    [row] = kiebitz("check", database, "--json", "-Y", f'diag.code == "{code}"').json
+def test_programs_get_it_all(tmp_path: Path, case: str, told: dict[str, object]) -> None:
+    database = record(tmp_path / "x.db", parts_of(CASES[case]))
+    [row] = kiebitz("check", database, "--json", "-Y", f'diag.code == "{case.rpartition(": ")[2]}"').json
     assert {key: row[key] for key in told} == told
 
 

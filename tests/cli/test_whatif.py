@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -12,11 +13,13 @@ from typing import NamedTuple
 import pytest
 from cleanup import close_after_test, kept_until_end
 from command import CAPTURES, TINY, Done, kiebitz
+from conversation_files import Block, blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from imported_databases import database_of
 from session_factory import Conversation, record
-from strength import a_few, every, few_captures, times
+from snapshots import DATA
+from strength import every, few_captures, times
 from tables import commands_of
 
 from kiebitz.cli.options.session import open_session
@@ -50,209 +53,26 @@ def edits(numbers: Sequence[int], values: str) -> list[str]:
     return [word for number in numbers for word in ("--edit", f"#{number} {values}")]
 
 
-class Parts(NamedTuple):
-    """Messages of a capture that all get the same values, and the first event that is another one then."""
-
-    capture: str
-    numbers: Sequence[int]
-    values: str
-    kind: str
-    fields: list[str]
-    was: str
-    becomes: str
+EDITED = [*blocks(DATA / "edited_messages.txt").values()]
 
 
-EDITED = [
-    # Mäxchen: a text of the protocol, in the dialects of three servers.
-    Parts(
-        "maexchen-head-tiny.pcap",
-        (31,),
-        "dice=5,4",
-        "rolled",
-        ["dice"],
-        "carl has rolled 3,3",
-        "carl has rolled 5,4",
-    ),
-    Parts(
-        "maexchen-head-tiny.pcap",
-        range(33, 38),
-        'maexchen.dice="2,1"',
-        "announced",
-        ["dice"],
-        "carl announces 3,3",
-        "carl announces Mäxchen (2,1)",
-    ),
-    Parts(
-        "maexchen-head-tiny.pcap",
-        range(52, 57),
-        "maexchen.PLAYER_LOST.names=carl,dora",
-        "lost",
-        ["names"],
-        "alice lost: announced too little",
-        "carl, dora lost: announced too little",
-    ),
-    Parts(
-        "maexchen-old-20111003.pcap",
-        range(94, 100),
-        "dice=2,1",
-        "announced",
-        ["dice"],
-        "carl announces 6,5",
-        "carl announces Mäxchen (2,1)",
-    ),
-    Parts(
-        "maexchen-old-20110928-seed-tiny.pcap",
-        range(77, 80),
-        "reason='just so'",
-        "lost",
-        ["reason"],
-        "carl lost: wanted to see, and was told the truth",
-        "carl lost: just so",
-    ),
-    # Catan: JSON, nested, in the dialects of five servers.
-    Parts(
-        YAKS,
-        range(87, 90),
-        "Wurf[0]=6",
-        "rolled",
-        ["dice"],
-        "King DirectHand (AI) rolls 3+5",
-        "King DirectHand (AI) rolls 6+5",
-    ),
-    Parts(
-        "catan-eisfrei-game2-3p.pcap.gz",
-        range(285, 288),
-        "catan.Würfelwurf.Wurf=[1, 1]",
-        "rolled",
-        ["dice"],
-        "Jürgen rolls 6+6",
-        "Jürgen rolls 1+1",
-    ),
-    Parts(
-        "catan-infrarot-game2-3p.pcap.gz",
-        range(194, 197),
-        "catan.Wurf=[1,1]",
-        "rolled",
-        ["dice"],
-        "Karam (Bot) rolls 1+4",
-        "Karam (Bot) rolls 1+1",
-    ),
-    Parts(
-        "catan-lurche-py-3p.pcap.gz",
-        range(183, 186),
-        "Wurf=[1,1]",
-        "rolled",
-        ["dice"],
-        'Bärbel "B" O\'Neill rolls 6+3',
-        'Bärbel "B" O\'Neill rolls 1+1',
-    ),
-    Parts(
-        "catan-niedlichepixel-game2-3p.pcap.gz",
-        range(199, 202),
-        "Wurf[0]=1 Wurf[1]=1",
-        "rolled",
-        ["dice"],
-        "RedBro rolls 5+3",
-        "RedBro rolls 1+1",
-    ),
-    Parts(
-        "catan-niedlichepixel-framing.pcap.gz",
-        (11,),
-        "Nachricht='eins, zwei'",
-        "chat",
-        ["text"],
-        "Jürgen: eins",
-        "Jürgen: eins, zwei",
-    ),
-    # Okey: a chat, and a list in an argument, in both dialects.
-    Parts(
-        OKEY_CHAT,
-        (78, 80, 81, 106),
-        'msg="so \\"so\\""',
-        "chat",
-        ["text"],
-        "istref says: hallo",
-        'istref says: so "so"',
-    ),
-    Parts(
-        "okey-head-game-win.pcap.gz",
-        (130, 131, 139, 144),
-        "exchangestacks[1]=5:YELLOW",
-        "status",
-        ["exchange"],
-        "it is istref's turn; exchange stacks: –, yellow 4, –, –",
-        "it is istref's turn; exchange stacks: –, yellow 5, –, –",
-    ),
-    Parts(
-        "okey-seed-game-win.pcap.gz",
-        range(57, 61),
-        'exchangestacks=["4:BLUE","5:YELLOW",null,null]',
-        "status",
-        ["exchange"],
-        "it is boran's turn; exchange stacks: blue 4, –, –, –",
-        "it is boran's turn; exchange stacks: blue 4, yellow 5, –, –",
-    ),
-    # CGML: an element, one of several, and an attribute; bare and in an envelope.
-    Parts(STYLES, (48, 49, 51, 52), "licite=PASS", "bid", ["call"], "obyčejný bids G", "obyčejný passes"),
-    Parts(
-        "cgml-tiny.pcap.gz",
-        (22,),
-        "card[0]=G0A",
-        "dealt",
-        ["cards"],
-        "wampaire gets kule 7, kule král, červené svršek, žaludy eso, červené eso, kule 10, zelené 7,"
-        " žaludy 10, kule eso, kule svršek",
-        "wampaire gets zelené eso, kule král, červené svršek, žaludy eso, červené eso, kule 10, zelené 7,"
-        " žaludy 10, kule eso, kule svršek",
-    ),
-    # Schafkopf: a word, a card among lines, an amount; LF, CRLF, and the oldest server.
-    Parts(
-        HUMANS,
-        (33,),
-        "modus=SOLOeichel",
-        "bid",
-        ["mode"],
-        "Bärbel bids Solo Schellen",
-        "Bärbel bids Solo Eichel",
-    ),
-    Parts(
-        HUMANS,
-        (13,),
-        'spielerhand[0]="SCHELLEN SAU"',
-        "dealt",
-        ["cards"],
-        "Jürgen Groß gets Gras-König, Gras-Ober, Gras-10",
-        "Jürgen Groß gets Schellen-Sau, Gras-Ober, Gras-10",
-    ),
-    Parts(
-        "schafkopf-1.3-crlf.pcap",
-        (16,),
-        "modus=WENZ",
-        "bid",
-        ["mode"],
-        "Anna bids Hochzeit",
-        "Anna bids Wenz",
-    ),
-    Parts(
-        "schafkopf-old-1.0.pcap",
-        (92,),
-        "konto=1234",
-        "settled",
-        ["accounts"],
-        "accounts: Jürgen 470; stock ?",
-        "accounts: Jürgen 1234; stock ?",
-    ),
-]
+def edited(block: Block) -> tuple[str, Sequence[int], str]:
+    """Return a capture, the numbers of messages, and the values that they all get."""
+    capture, numbers, values = block.title.split(" ", 2)
+    first, *others = map(int, re.findall(r"\d+", numbers))
+    return capture, range(first, others[0] + 1) if "-" in numbers else (first, *others), values
 
 
 @pytest.mark.full(but=1)
-@pytest.mark.parametrize("case", a_few(EDITED, EDITED[::9], lambda case: f"{case.capture} {case.values}"))
-def test_the_game_is_another_from_the_edited_message_on(case: Parts) -> None:
-    done = whatif(case.capture, "--json", *edits(case.numbers, case.values))
+@pytest.mark.parametrize("block", every(9, EDITED, lambda block: block.title))
+def test_the_game_is_another_from_the_edited_message_on(block: Block) -> None:
+    capture, numbers, values = edited(block)
+    done = whatif(capture, "--json", *edits(numbers, values))
     assert (done.status, done.err) == (3, "")
     first = done.json["differences"][0]
-    assert (first["sort"], first["kind"], first["fields"]) == ("changed", case.kind, case.fields)
-    assert (first["a"]["sentence"], first["b"]["sentence"]) == (case.was, case.becomes)
+    assert first["sort"] == "changed"
+    before, after = first["a"]["sentence"], first["b"]["sentence"]
+    check(block, f"{first['kind']} {' '.join(first['fields'])}\n- {before}\n+ {after}")
 
 
 @pytest.mark.full(but=1)
@@ -277,14 +97,15 @@ def test_a_dropped_message_takes_its_event_away(capture: str, number: int, kind:
 # Including events that others report.
 
 
-BROADCAST = [case for case in EDITED if isinstance(case.numbers, range)]
+BROADCAST = [block for block in EDITED if "-" in block.title.split()[1]]
 """Those of which all messages are copies sent by a server, in a row."""
 
 
-@pytest.mark.parametrize("case", every(4, BROADCAST))
-def test_an_edit_of_one_copy_edits_all(case: Parts) -> None:
-    by_one = whatif(case.capture, "--json", *edits(case.numbers[1:2], case.values))
-    by_all = whatif(case.capture, "--json", *edits(case.numbers, case.values))
+@pytest.mark.parametrize("block", every(4, BROADCAST, lambda block: block.title))
+def test_an_edit_of_one_copy_edits_all(block: Block) -> None:
+    capture, numbers, values = edited(block)
+    by_one = whatif(capture, "--json", *edits(numbers[1:2], values))
+    by_all = whatif(capture, "--json", *edits(numbers, values))
     assert (by_one.status, by_one.json, by_one.err) == (3, by_all.json, "")
 
 
