@@ -57,10 +57,11 @@ def record(path: Path, parts: Sequence[Part], size: int | None = None, direction
 
 def parts_of(case: Block) -> list[Part]:
     """Return the stream of a case."""
-    return [
-        as_bytes(step) if (gap := re.fullmatch(r"gap (?:(\d+)|\?)", step)) is None else gap[1] and int(gap[1])
-        for step in case.steps
-    ]
+    found: list[Part] = []
+    for step in case.steps:
+        gap = re.fullmatch(r"gap (?:(\d+)|\?)", step)
+        found.append(as_bytes(step) if gap is None else int(gap[1]) if gap[1] else None)
+    return found
 
 
 def excerpt_of(block: str) -> list[str]:

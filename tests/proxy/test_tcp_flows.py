@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Iterable
 
 import pytest
+from conversation_files import Block, blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snapshots import DATA
 from strength import times
 from tcp_segments import (
     CLIENT,
@@ -18,9 +20,9 @@ from tcp_segments import (
     TIMES,
     Sent,
     by_word,
-    cases,
     check_order,
     handshake,
+    segments_of,
     sent,
     told,
 )
@@ -60,149 +62,12 @@ def items_of(
 
 
 HELLO = sent(1, "c", "PA", b"hello")
-CASES: list[tuple[str, list[Sent], list[str]]] = cases(
-    r"""
-a whole connection
-    handshake; 1 s PA 'welcome'; 2 c A ack=7; 3 c PA ack=7 'hi'; 4 s A at=7 ack=2; 5 c FA at=2 ack=7;
-    6 s FA at=7 ack=3; 7 c A at=3 ack=8
-    => 1 s2c @0 welcome | 1 c2s @0 hi | 1 closed 6
-an answer to what is missing comes after the gap
-    handshake; 1 s PA 'he'; 2 s PA at=7 'e?'; 3 c A ack=9; 4 c PA ack=9 'I am'; 5 s PA at=9 ack=4 '!'
-    => 1 s2c @0 he | 1 s2c @2 gap 5 | 1 s2c @7 e? | 1 c2s @0 I am | 1 s2c @9 ! | 1 end END
-FIN with data, half-close
-    handshake; 1 c FPA 'bye'; 2 s A ack=4; 60000 s PA ack=4 'still here'; 60001 s FA at=10 ack=4
-    => 1 c2s @0 bye | 1 s2c @0 still here | 1 closed 60001
-both FINs at once
-    handshake; 1 c FA; 1 s FA; 2 c A at=1 ack=1
-    => 1 closed 1
-FIN before the data it follows
-    handshake; 1 s FA; 2 c FA at=5; 1 c PA 'hello'
-    => 1 c2s @0 hello | 1 closed 1
-FIN sent again, late data and a RST after the end
-    handshake; 1 c FPA 'a'; 2 s FA ack=2; 3 c FPA 'a'; 4 s PA at=1 'late'; 5 c R at=2
-    => 1 c2s @0 a | 1 closed 2
-reset
-    handshake; 1 c PA 'hello'; 2 s RA ack=5
-    => 1 c2s @0 hello | 1 reset 2
-reset by who has been acknowledged
-    handshake; 1 c PA 'hello'; 2 s A ack=5; 3 c R at=5
-    => 1 c2s @0 hello | 1 reset 3
-a RST out of the window
-    handshake; 1 c PA 'hello'; 2 s A ack=5 window=100; 3 c R at=106; 3 c R at=3; 4 c PA at=5 '!'
-    => 1 c2s @0 hello | 1 c2s @5 ! | 1 end END
-a RST in a scaled window
-    0 c S scale=7; 0 s SA scale=2; 1 c PA 'hello'; 2 s A ack=5 window=100; 3 c R at=406; 4 c R at=405
-    => 1 c2s @0 hello | 1 reset 4
-refused
-    0 c S; 1 s RA
-    => 1 c2s @0 refused 0 | 1 refused 1
-refused again and again, then taken
-    0 c S; 1 s RA; 2 c S; 3 s RA; 4 c S; 5 s SA; 6 c PA 'in'
-    => 1 c2s @0 refused 0 | 1 refused 1 | 2 c2s @0 in | 2 end END
-a refusal of something else
-    0 c S; 1 s RA ack=70000
-    =>
-half open
-    0 c S; 1000 c S; 3000 s SA
-    =>
-half open, taken back
-    0 c S; 1 s SA; 2 c R
-    =>
-nothing said
-    handshake
-    => 1 end END
-data with the SYN
-    0 c S 'early'; 1 s SA ack=5; 2 c A at=5; 3 c PA at=5 'later'
-    => 1 c2s @0 early | 1 c2s @5 later | 1 end END
-data with the SYN, sent again
-    0 c S 'early'; 1 s SA; 2 c PA 'early'
-    => 1 c2s @0 early | 1 end END
-SYN and SYN-ACK sent again
-    0 c S; 1 c S; 2 s SA; 3 s SA; 1 c PA 'hello'; 4 s SA
-    => 1 c2s @0 hello | 1 end END
-the SYN comes late
-    0 s SA; 1 c PA 'hello'; 2 c S; 3 s PA ack=5 'hi'
-    => 1 c2s @0 hello | 1 s2c @0 hi | 1 end END
-the SYN-ACK tells where the client began
-    0 s SA; 1 c PA at=3 'lo'; 2 s A ack=5
-    => 1 c2s @0 gap 3 | 1 c2s @3 lo | 1 end END
-without the SYN-ACK
-    0 c S; 1 c A; 2 s PA 'hi'; 1 c PA 'hello'
-    => 1 s2c @0 gap ? | 1 s2c @0 hi | 1 c2s @0 hello | 1 end END
-from the middle
-    0 c PA at=3 'lo'; 1 s PA at=5 'me'; 9000 s A at=7
-    => 1 c2s @0 gap ? | 1 c2s @0 lo | 1 s2c @0 gap ? | 1 s2c @0 me | 1 end END
-from after the end
-    0 c A at=3; 1 s FA; 2 c R
-    =>
-keep-alives
-    handshake; 1 c PA 'hello'; 2 s A ack=5; 75000 c A at=4 ack=0; 75001 c A at=4 '\x00';
-    75002 s A at=-1 ack=5 '\x00'; 75003 c PA at=5 '!'
-    => 1 c2s @0 hello | 1 c2s @5 ! | 1 end END
-zero-window probes
-    handshake; 1 c PA 'hello'; 2 s A ack=5 window=0; 3 c A at=5 'w'; 4 s A ack=5 window=0;
-    5 c A at=5 'w'; 6 s A ack=5 window=500; 7 c PA at=5 'world'
-    => 1 c2s @0 hello | 1 c2s @5 w | 1 c2s @6 orld | 1 end END
-reordered
-    handshake; 1 c PA at=2 'c'; 2 c PA at=1 'b'; 3 c A 'a'
-    => 1 c2s @0 a | 1 c2s @1 b | 1 c2s @2 c | 1 end END
-sent again with other content
-    handshake; 1 c PA 'hello'; 2 c PA 'heLLo'; 3 c PA at=5 '!'
-    => 1 c2s @0 hello | 1 c2s @2 retransmission-differs 2 | 1 c2s @5 ! | 1 end END
-lost, and sent again much later
-    handshake; 1 c PA at=5 'world'; 2 s A; 9000 s A; 20000 c PA 'hello'
-    => 1 c2s @0 hello | 1 c2s @5 world | 1 end END
-lost by the capture
-    handshake; 1 c PA at=5 'world'; 2 s A ack=10; 100 c PA at=10 '!'; 203 s PA ack=11 'ok';
-    300 c PA 'hello'
-    => 1 c2s @0 gap 5 | 1 c2s @5 world | 1 c2s @10 ! | 1 s2c @0 ok | 1 end END
-merely captured late
-    handshake; 1 c PA at=5 'world'; 2 s A ack=10; 200 c PA 'hello'
-    => 1 c2s @0 hello | 1 c2s @5 world | 1 end END
-lost in a one-sided capture
-    0 c S; 1 c PA 'a'; 2 c PA at=2 'c'; 5001 c PA at=3 'd'; 5002 c PA at=4 'e'
-    => 1 c2s @0 a | 1 c2s @1 gap 1 | 1 c2s @2 c | 1 c2s @3 d | 1 c2s @4 e | 1 end END
-lost at the end
-    handshake; 1 c PA 'hello'; 2 s A ack=25; 3 s R ack=25
-    => 1 c2s @0 hello | 1 c2s @5 gap 20 | 1 reset 3
-lost before the FIN
-    handshake; 1 c FA at=5; 2 s FA ack=6; 300 c A at=6 ack=1
-    => 1 c2s @0 gap 5 | 1 closed 300
-a one-sided end
-    0 c S; 1 c FPA 'bye'; 5000 c S client=10.0.0.2:1; 5051 c S client=10.0.0.3:1
-    => 1 c2s @0 bye | 1 closed 5051
-one side cut by the snap length
-    handshake; 1 c PA missing=3 'he'; 2 c PA at=5 missing=9; 3 c FA at=14
-    => 1 c2s @0 he | 1 c2s @2 gap 3 | 1 c2s @5 gap 9 | 1 end END
-the same ports again
-    handshake; 1 c PA 'hello'; 2 c FA at=5; 3 s FA ack=6; 4 c S isn=3000000;
-    5 s SA isn=7 peer_isn=3000000; 6 c PA isn=3000000 peer_isn=7 'again'
-    => 1 c2s @0 hello | 1 closed 3 | 2 c2s @0 again | 2 end END
-the same ports again without an end
-    handshake; 1 c PA 'hello'; 4 c S isn=3000000; 5 s SA isn=7 peer_isn=3000000;
-    6 c PA isn=3000000 peer_isn=7 'again'
-    => 1 c2s @0 hello | 1 reused 4 | 2 c2s @0 again | 2 end END
-the same ports again, of which only the answer is seen
-    handshake; 1 c PA 'hello'; 5 s SA isn=7 peer_isn=3000000; 6 c PA isn=3000000 peer_isn=7 'again'
-    => 1 c2s @0 hello | 1 reused 5 | 2 c2s @0 again | 2 end END
-the client has forgotten, the server has not (RFC 9293, 3.5.1)
-    handshake; 1 c PA 'hello'; 3000 c S isn=3000000; 3001 s A ack=5; 3002 c R at=5;
-    4000 c S isn=3000000; 4001 s SA isn=7 peer_isn=3000000; 4002 c PA isn=3000000 peer_isn=7 'again'
-    => 1 c2s @0 hello | 1 reused 3000 | 2 c2s @0 again | 2 end END
-flags that nobody sends
-    0 c SF; 0 c SR; handshake; 1 c SFA isn=9; 1 c -; 1 c PA 'hello'
-    => 1 c2s @0 hello | 1 end END
-""",
-    END_MS,
-)
 
 
-@pytest.mark.parametrize(
-    ("segments", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
-)
-def test_cases(segments: list[Sent], expected: list[str]) -> None:
-    items = items_of(segments)
-    assert told(items) == expected
+@pytest.mark.parametrize("block", blocks(DATA / "tcp_flows.txt").values(), ids=lambda block: block.title)
+def test_cases(block: Block) -> None:
+    items = items_of(segments_of("; ".join(block.steps)))
+    check(block, "\n".join([*block.steps, *(f"    {line}" for line in told(items))]))
     check_order(items)
     assert all(
         (i.stream.client, i.stream.server, i.stream.transport) == (CLIENT, SERVER, "tcp") for i in items

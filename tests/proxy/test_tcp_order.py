@@ -14,9 +14,11 @@ from typing import Literal
 
 import pytest
 from cleanup import close_after_test
+from conversation_files import Block, blocks, check
 from followed_streams import CAPTURES, NAMES, followed, talks
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snapshots import DATA
 from strength import a_few, times
 from tcp_segments import (
     MILLISECOND,
@@ -27,6 +29,7 @@ from tcp_segments import (
     check_order,
     handshake,
     items_of_packets,
+    segments_of,
     sender_and_receiver,
     sent,
     told,
@@ -64,147 +67,12 @@ A1 = sent(1, "s", "PA", b"a1", ack=2)
 Q2 = sent(1, "c", "PA", b"q2", at=2, ack=2)
 A2 = sent(1, "s", "PA", b"a2", at=2, ack=4)
 TALK = ["1 c2s @0 q1", "1 s2c @0 a1", "1 c2s @2 q2", "1 s2c @2 a2"]
-UNENDED = [*TALK, f"1 end {END_MS}"]
-CLIENT_FIN = sent(2, "c", "FA", at=4, ack=4)
-SERVER_FIN = sent(2, "s", "FA", at=4, ack=5)
-CLOSED = [*TALK, "1 closed 2"]
-SYN, SYN_ACK, DONE = handshake()
-WAITING = [*handshake(0, OTHER), sent(1, "c", "PA", b"y", at=1, client=OTHER)]
-"""Another connection, which keeps what follows in line: it lacks its first byte."""
-
-NEVER_CAME = ["2 c2s @0 gap 1", "2 c2s @1 y"]
-
-CASES: list[tuple[str, list[Sent], list[str]]] = [
-    ("in order", [*handshake(), Q1, A1, Q2, A2], UNENDED),
-    ("answer before question", [*handshake(), A1, Q1, Q2, A2], UNENDED),
-    ("question before what it answers", [*handshake(), Q1, Q2, A1, A2], UNENDED),
-    ("all the wrong way round", [*handshake(), A2, Q2, A1, Q1], UNENDED),
-    ("acknowledged before it comes", [*handshake(), sent(1, "s", "A", ack=2), Q1, A1, Q2, A2], UNENDED),
-    ("bytes of one side", [*handshake(), Q2, Q1, A1, A2], UNENDED),
-    ("SYN after its answer", [SYN_ACK, SYN, DONE, Q1, A1, Q2, A2], UNENDED),
-    ("SYN after the first bytes", [Q1, SYN, SYN_ACK, A1, Q2, A2], UNENDED),
-    ("SYN-ACK after an answer to what follows it", [SYN, DONE, Q2, SYN_ACK, A1, Q1, A2], UNENDED),
-    (
-        "SYN-ACK after the first answer",
-        [SYN, DONE, Q1, A1, SYN_ACK, Q2, A2],
-        UNENDED,
-    ),
-    ("FIN before the last bytes", [*handshake(), Q1, A1, CLIENT_FIN, Q2, A2, SERVER_FIN], CLOSED),
-    ("FIN before what it acknowledges", [*handshake(), Q1, A1, Q2, CLIENT_FIN, A2, SERVER_FIN], CLOSED),
-    ("FIN before the FIN that it answers", [*handshake(), Q1, A1, Q2, A2, SERVER_FIN, CLIENT_FIN], CLOSED),
-    (
-        "RST before the last bytes of its sender",
-        [*handshake(), Q1, A1, sent(2, "c", "R", at=4), Q2],
-        ["1 c2s @0 q1", "1 s2c @0 a1", "1 c2s @2 q2", "1 reset 2"],
-    ),
-    (
-        "RST before the last bytes of the other side",
-        [*handshake(), Q1, A1, Q2, sent(2, "c", "R", at=4), A2],
-        [*TALK, "1 reset 2"],
-    ),
-    (
-        "the same ports again after a RST",
-        [
-            *[*handshake(), Q1, A1, Q2, sent(2, "c", "R", at=4)],
-            *[sent(3, "c", "S", isn=9_000_000), A2],
-            sent(4, "s", "SA", isn=7, peer_isn=9_000_000),
-            sent(5, "c", "PA", b"again", isn=9_000_000, peer_isn=7),
-        ],
-        [*TALK, "1 reset 2", "2 c2s @0 again", f"2 end {END_MS}"],
-    ),
-    (
-        "from the middle",
-        [A2, Q2],
-        ["1 c2s @0 gap ?", "1 c2s @0 q2", "1 s2c @0 gap ?", "1 s2c @0 a2", f"1 end {END_MS}"],
-    ),
-    (
-        "from the middle, bytes of one side",
-        [sent(0, "c", "A", b"lo", at=3, ack=9), sent(0, "c", "A", b"hel", ack=9)],
-        ["1 c2s @0 gap ?", "1 c2s @0 hel", "1 c2s @3 lo", f"1 end {END_MS}"],
-    ),
-    (
-        "sent again with other content meanwhile: what was captured first is kept",
-        [
-            *handshake(),
-            sent(1, "c", "PA", b"world", at=5),
-            sent(1, "c", "PA", b"helloWOR"),
-            sent(2, "s", "A"),
-        ],
-        [
-            *["1 c2s @0 hello", "1 c2s @5 world", "1 c2s @5 retransmission-differs 3"],
-            f"1 end {END_MS}",
-        ],
-    ),
-    (
-        "other connections keep their places",
-        [
-            *handshake(),
-            *handshake(0, OTHER),
-            A1,
-            sent(1, "c", "PA", b"x", client=OTHER),
-            Q1,
-            sent(1, "c", "PA", b"y", at=1, client=OTHER),
-            *[Q2, A2],
-        ],
-        [*TALK[:2], "2 c2s @0 x", "2 c2s @1 y", *TALK[2:], f"1 end {END_MS}", f"2 end {END_MS}"],
-    ),
-    (
-        "while another connection waits, bytes that are sent again acknowledge what came before",
-        [*handshake(), *WAITING, Q1, A1, Q2, A2, sent(1, "c", "PA", b"q1", ack=4)],
-        [*TALK, f"1 end {END_MS}", *NEVER_CAME, f"2 end {END_MS}"],
-    ),
-    (
-        "while another connection waits, each late segment is answered by a RST with an old number",
-        [
-            *[*handshake(), *WAITING, Q1, sent(1, "c", "PA", b"q2", at=2), sent(1, "c", "PA", b"q3", at=4)],
-            *[A1, sent(2, "c", "R", at=2), sent(2, "s", "PA", b"a2", at=2, ack=6)],
-            sent(2, "c", "R", at=6),
-        ],
-        [
-            *["1 c2s @0 q1", "1 c2s @2 q2", "1 c2s @4 q3", "1 s2c @0 a1", "1 s2c @2 a2", "1 reset 2"],
-            *[*NEVER_CAME, f"2 end {END_MS}"],
-        ],
-    ),
-    (
-        "what never comes is a gap, where it is missing, and nothing else changes places",
-        [
-            *handshake(),
-            *handshake(0, OTHER),
-            A1,
-            sent(1, "c", "PA", b"x", client=OTHER),
-            sent(102, "c", "PA", b"y", at=1, client=OTHER),
-            *[Q2, A2],
-        ],
-        [
-            *["1 c2s @0 gap 2", "1 s2c @0 a1", "2 c2s @0 x", "2 c2s @1 y", *TALK[2:]],
-            *[f"1 end {END_MS}", f"2 end {END_MS}"],
-        ],
-    ),
-    (
-        "however late, if it is the next packet",
-        [*handshake(), A1, sent(5000, "c", "PA", b"q1"), sent(5001, "c", "PA", b"q2", at=2, ack=2)],
-        [*TALK[:3], f"1 end {END_MS}"],
-    ),
-    (
-        "times that jump",
-        [
-            *handshake(),
-            sent(9000, "s", "PA", b"a1", ack=2),
-            Q1,
-            Q2,
-            sent(9001, "s", "PA", b"a2", at=2, ack=4),
-        ],
-        UNENDED,
-    ),
-]
 
 
-@pytest.mark.parametrize(
-    ("segments", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
-)
-def test_cases(segments: list[Sent], expected: list[str]) -> None:
-    items = items_of(segments)
-    assert told(items) == expected
+@pytest.mark.parametrize("block", blocks(DATA / "tcp_order.txt").values(), ids=lambda block: block.title)
+def test_cases(block: Block) -> None:
+    items = items_of(segments_of("; ".join(block.steps)))
+    check(block, "\n".join([*block.steps, *(f"    {line}" for line in told(items))]))
     check_order(items)
 
 
@@ -236,7 +104,7 @@ def test_missing_data_is_awaited_once_and_for_a_limited_time() -> None:
 
 
 def test_a_one_sided_capture_waits_once() -> None:
-    sorter, items = fed([SYN, sent(1, "c", "PA", b"a", ack=7)])
+    sorter, items = fed([handshake()[0], sent(1, "c", "PA", b"a", ack=7)])
     sorter.expire(101 * MILLISECOND, items)
     assert told(items) == ["1 c2s @0 a"]
     ts_ns, segment = sent(200, "c", "PA", b"b", at=1, ack=900)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import socket
 import struct
 from collections.abc import Iterable
@@ -105,17 +104,6 @@ def segments_of(text: str) -> list[Sent]:
         }
         said = data.encode().decode("unicode_escape").encode("latin-1")
         found.append(sent(float(ms), "c" if who == "c" else "s", flags.strip("-"), said, **values))
-    return found
-
-
-def cases(table: str, end_ms: int = 0) -> list[tuple[str, list[Sent], list[str]]]:
-    """Return the cases of a table: a title, and indented its segments and, after "=>", the expected items."""
-    found = []
-    for case in re.split(r"\n(?! )", table.strip()):
-        title, body = re.sub(r"\n +", " ", case.replace("\n", "\r", 1)).split("\r")
-        said, _, told = body.strip().partition(" =>")
-        expected = [one.strip().replace(" end END", f" end {end_ms}") for one in told.split(" | ")]
-        found.append((title, segments_of(said), [*filter(None, expected)]))
     return found
 
 
