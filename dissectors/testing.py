@@ -10,7 +10,7 @@ AssertionError if a property does not hold. They need hypothesis, which `kiebitz
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy, deepcopy
+from copy import copy
 from typing import Any, Protocol
 
 import msgspec
@@ -266,10 +266,10 @@ def inspect(items: Iterable[Item], dissector: Dissector, forced: bool = False) -
     check_no_faults(found)
     for each in (made.context for made in tables):
         state: State = {}
-        changes = [event.changes for event in found.events if event.table_id == each.info.id]
-        # A copy: later modifications of the state must not alter a change.
-        for change in deepcopy([*changes, each.pending_changes]):
-            apply(state, change)
+        for event in found.events:
+            if event.table_id == each.info.id:
+                apply(state, event.changes)
+        apply(state, each.pending_changes)
         assert state == each.state, f"the changes lead to {state}, and the table has {each.state}"
     return found
 

@@ -87,8 +87,7 @@ class GameContext:
 
     def set_state(self, value: Any, *path: str) -> None:
         """Set the value at `path` of the state, or remove it if None; the next event contains the change."""
-        # The state gets a copy, so that later modifications do not alter this change.
-        if set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
+        if set_at(self.state, path, value):
             self.record_change([*path], value)
 
     def record_change(self, path: list[str], value: Any) -> None:

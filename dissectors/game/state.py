@@ -30,6 +30,7 @@ def set_at(state: State, path: Sequence[str], value: Any) -> bool:
     """Apply one change in place; return True if it changed anything.
 
     Missing objects on the path are created, but not to remove a missing value. The path must not be empty.
+    The state gets copies of objects, so that later changes alter neither this one nor the value's owner.
     """
     place = state
     for step in path[:-1]:
@@ -44,8 +45,13 @@ def set_at(state: State, path: Sequence[str], value: Any) -> bool:
         return place.pop(last, None) is not None
     if place.get(last) == value:
         return False
-    place[last] = value
+    place[last] = _copied(value) if isinstance(value, dict) else value
     return True
+
+
+def _copied(value: State) -> State:
+    """Return a copy with objects of its own; lists are only replaced as a whole."""
+    return {key: _copied(part) if isinstance(part, dict) else part for key, part in value.items()}
 
 
 def seen_by(state: Any, *names: str) -> Any:
@@ -92,7 +98,7 @@ class RunningGame(msgspec.Struct, eq=False):
 
     def set_state(self, value: Any, *path: str) -> None:
         """Set a value in its part of the state, or remove it if None; a game that has left has none."""
-        if not self.has_left and set_at(self.state, path, dict(value) if isinstance(value, dict) else value):
+        if not self.has_left and set_at(self.state, path, value):
             self.context.record_change([*self.place, *path], value)
 
     def mark_known(self, *parts: str) -> None:

@@ -68,9 +68,7 @@ class Observer:
         """Process the inspector's findings for the whole conversation."""
         self._tables |= {table.id: table.server for table in found.tables}
         for event in found.events:
-            # A table's state is changed in place, and the findings belong to others.
-            changes = deepcopy(event.changes)
-            apply(self._states.setdefault(self._tables[event.table_id], {}), changes)
+            apply(self._states.setdefault(self._tables[event.table_id], {}), event.changes)
 
     def start_collecting(self) -> None:
         """Keep the target's messages from now on."""

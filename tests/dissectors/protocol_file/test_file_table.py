@@ -206,6 +206,22 @@ never = { on = "ask", unless = "at == 'x'", say = "{at} {part} {clause} {before}
     assert dissector.identity.seen_by(found.events[0], "alice") == found.events[0]
 
 
+def test_games_that_begin_with_the_same_object_do_not_share_it() -> None:
+    text = """
+[messages]
+PUT = "s*: at=text"
+ROWS = "s*:"
+[events]
+begin = { on = "ROWS", opens = true, say = "rows", put = { cells = {} } }
+put = { on = "PUT", say = "{at}", put = { "cells.{at}" = "at" } }
+"""
+    _, conversation = talk(HEAD + text, "a< ROWS", "a< PUT x", "a< ROWS", "a< PUT y")
+    found = conversation.found()
+    # Applied twice, as reading changes must not alter them.
+    for _ in range(2):
+        assert state_of(found) == {"games": {"2": {"cells": {"y": "y"}}}}
+
+
 LINES = [
     "JOIN alice",
     "JOINED alice",
