@@ -143,15 +143,17 @@ def test_an_addition_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_an_addition_is_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["Dask starts", "a capture is being written"])
+def test_an_addition_is_interrupted(tmp_path: Path, moment: str) -> None:
     folder = tmp_path / "corpus"
     with adding(folder, LARGER, *SMALL) as process:
-        until(lambda: is_writing(folder), "a capture is being written")
+        until(lambda: is_writing(folder) if "capture" in moment else bool(children(process.pid)), moment)
         process.send_signal(signal.SIGINT)
         status, said = ended(process)
     assert status == 130
     assert said.startswith(f"{folder}: ")
-    assert not [*(folder / ".staging").iterdir()]
+    assert "Traceback" not in said
+    assert not [*(folder / ".staging").glob("*")]
 
 
 @pytest.mark.full

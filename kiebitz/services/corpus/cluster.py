@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import socket
 import tempfile
 import time
@@ -26,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.version import kiebitz_version
-from kiebitz.proxy.journal.follower import safe_path
+from kiebitz.proxy.journal.follower import safe_path, start_resource_tracker
 from kiebitz.proxy.relay.modes import is_this_machine, parse_endpoint
+from kiebitz.proxy.system.deferred_signals import deferred_signals
 from kiebitz.services.corpus.capture_task import Outcome, Task, add
 from kiebitz.services.progress import counting
 from kiebitz.services.standard_streams import print_error_line, warn
@@ -59,8 +61,9 @@ _SETTINGS = {
     "distributed.worker.http.routes": [],
     # `Workers` reports what matters of its log.
     "distributed.nanny.pre-spawn-environ.DASK_LOGGING__DISTRIBUTED": "critical",
-    "logging": dict.fromkeys(("distributed", "distributed.client", "bokeh", "tornado"), "critical"),
 }
+
+_LOGGING = {"logging": dict.fromkeys(("distributed", "distributed.client", "bokeh", "tornado"), "critical")}
 
 
 _CONFIG = "files in ~/.config/dask, or variables DASK_..."
@@ -179,7 +182,6 @@ def workers(scheduler: str | None) -> Iterator[Workers]:
             # Dask raises arbitrary errors for unexpected configuration values.
             why = " ".join(str(error).split())
             raise ClusterError(f"Dask does not start; check its configuration ({_CONFIG}): {why}") from error
-        held.callback(client.close, timeout=_CHECK_INTERVAL_S)
         yield Workers(client, scheduler or "Dask")
 
 
@@ -187,16 +189,20 @@ def _client(scheduler: str | None, held: ExitStack) -> Client:
     """Connect to a scheduler, or start one on this machine. Raises ClusterError, and whatever Dask raises."""
     import dask
 
+    held.enter_context(dask.config.set(_LOGGING))
+    # The import reads this, and adds the defaults, which would be removed with settings made before.
+    from distributed import Client
+
     held.enter_context(dask.config.set(_SETTINGS))
     # They concern differing versions; the tasks check those that matter.
     held.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore")
-    from distributed import Client
-
     if scheduler is None:
         return _start_local(held)
     _check_reachable(scheduler)
-    return Client(scheduler, timeout=_TIMEOUT_S, set_as_default=False)
+    client = Client(scheduler, timeout=_TIMEOUT_S, set_as_default=False)
+    held.callback(client.close, timeout=_CHECK_INTERVAL_S)
+    return client
 
 
 def _check_reachable(scheduler: str) -> None:
@@ -245,16 +251,38 @@ def _start_local(held: ExitStack) -> Client:
     security = Security.temporary()
     folder = held.enter_context(tempfile.TemporaryDirectory(prefix="kiebitz-"))
     held.enter_context(safe_path())
-    cluster = LocalCluster(
-        n_workers=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        threads_per_worker=1,
-        protocol="tls",
-        security=security,
-        dashboard_address="127.0.0.1:0",
-        local_directory=folder,
-    )
-    held.callback(cluster.close, timeout=_TIMEOUT_S)
-    return Client(cluster, security=security, set_as_default=False)
+    start_resource_tracker()
+    with _late_interrupts():
+        cluster = LocalCluster(
+            n_workers=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            threads_per_worker=1,
+            protocol="tls",
+            security=security,
+            dashboard_address="127.0.0.1:0",
+            local_directory=folder,
+        )
+        held.callback(cluster.close, timeout=_TIMEOUT_S)
+        client = Client(cluster, security=security, set_as_default=False)
+        held.callback(client.close, timeout=_CHECK_INTERVAL_S)
+        return client
+
+
+@contextmanager
+def _late_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt for a SIGINT only at the end: Dask reports interrupted starts with tracebacks.
+
+    The processes started in the context ignore Ctrl-C; `close` ends them.
+    """
+    came: list[int] = []
+    # Threads of libraries do not block it, so that this process would not defer it.
+    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        with deferred_signals():
+            yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def add_captures(folder: str, given: Sequence[str], scheduler: str | None) -> bool:
