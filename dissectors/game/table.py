@@ -94,13 +94,13 @@ class SimpleTable(GameTable):
             # Networks may duplicate and reorder datagrams.
             is_udp = message.stream.transport == "udp"
             self._log = EventLog(doubled=is_udp, overtaken_ns=REORDERED_NS if is_udp else 0)
-        key = broadcast_key(row.name, message.fields_json)
-        if row.broadcast and self._log.is_copy(message, key):
+        key = broadcast_key(row.name, message.fields_json) if row.broadcast else None
+        if key is not None and self._log.is_copy(message, key):
             return
         event = self.handle(message, row)
         if event is not None:
             message.event_id, message.game_id = event.id, event.game_id
-            if row.broadcast:
+            if key is not None:
                 self._log.add(message.stream.id, key, event)
 
     def closed(self, stream: Stream, ts_ns: int) -> None:

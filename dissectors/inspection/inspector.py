@@ -19,10 +19,9 @@ from kiebitz.dissectors.game.context import GameContext
 from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, Violation, blame_of, unreadable
-from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.inspection.blame_suppression import REWRITING_ACTIONS, AlterationImpact
 from kiebitz.dissectors.inspection.isolation import IsolatedTable, end_of_game
-from kiebitz.dissectors.inspection.memo import FrameCache
+from kiebitz.dissectors.inspection.memo import FrameCache, decode_cached
 from kiebitz.dissectors.inspection.recognition import ProtocolGuess, Recognition, Undecided, as_notes
 from kiebitz.dissectors.model import (
     DIRECTIONS,
@@ -234,16 +233,13 @@ class Inspector:
         stream: Stream,
         direction: Direction = "s2c",
         message: Message | None = None,
-        size: int = 0,
     ) -> None:
-        """Count the memory of new findings: those of a table, and `size` bytes of its message, if any."""
+        """Count the memory of a table's new findings, and have them written if there are many."""
         context = table.context
         found = context.decoded_bytes
         context.decoded_bytes = 0
-        self._decoded_bytes += found + size
-        context.allowance += FINDINGS_PER_MESSAGE - found
-        if message is not None:
-            context.allowance += FINDINGS_PER_BYTE * message.length
+        self._decoded_bytes += found
+        context.allowance -= found
         if context.allowance < 0:
             self._excess -= context.allowance
             context.allowance = 0
@@ -528,6 +524,7 @@ class Inspector:
             self._eof(conversation, item.ts_ns, ending_of(item.reason))
             if conversation.server.table is not None:
                 conversation.server.table.closed(item.stream, item.ts_ns)
+                conversation.server.table.context.allowance += FINDINGS_PER_MESSAGE
                 self._count(conversation.server.table, item.stream)
 
     def _read(self, conversation: _Conversation, chunk: Chunk) -> None:
@@ -666,8 +663,11 @@ class Inspector:
         if frame.cut is None:
             memo = server.memos[direction]
             # Most frames are copies of what was just read.
-            found = memo.recent.get(data)
-            decoded = found if found is not None else self._decode(server, memo, direction, data)
+            known = memo.recent.get(data)
+            if known is None:
+                assert server.dissector is not None
+                known = decode_cached(memo, server.dissector, data, direction)
+            decoded = known
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
         row = decoded.row
@@ -695,8 +695,11 @@ class Inspector:
                     continue
                 conversation.habits.add(habit)
             self._report(message, violation, frame.in_stream(*violation.place(data)))
-        if row is not None:
-            table.message(message, row, decoded.valid, data)
+        if row is not None and table.game is not None:
+            try:
+                table.game.message(message, row, decoded.valid, data)
+            except Exception as error:
+                table.end(error, conversation.stream, direction, message)
         # What real peers skip has notes only.
         is_skipped = decoded.violations and all(
             violation.severity == "note" for violation in decoded.violations
@@ -706,12 +709,11 @@ class Inspector:
         if guess is not None and message.altered not in REWRITING_ACTIONS:
             guess.take(conversation.stream, direction, decoded, frame, not self._is_catching_up)
             self._judge(server, guess, since)
-        size = _MESSAGE_BYTES + len(decoded.fields_json) + len(data)
-        self._count(table, conversation.stream, direction, message, size)
-
-    def _decode(self, server: _Server, memo: FrameCache, direction: Direction, data: bytes) -> Decoded:
-        assert server.dissector is not None
-        return remembered.decode_cached(memo, server.dissector, data, direction)
+        context = table.context
+        context.allowance += FINDINGS_PER_MESSAGE + FINDINGS_PER_BYTE * frame.size
+        self._decoded_bytes += _MESSAGE_BYTES + len(decoded.fields_json) + len(data)
+        if context.decoded_bytes or self._decoded_bytes >= MAX_DECODED_BYTES:
+            self._count(table, conversation.stream, direction, message)
 
     def _decode_cut(self, server: _Server, direction: Direction, frame: Frame, ended: str | None) -> Decoded:
         """Decode a frame that is no complete message."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.game.table import GameTable
-from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Diagnostic, Direction, Message, Stream
 
 GAME_ENDED = "game-not-kept"
@@ -53,39 +52,36 @@ Report = Callable[[Exception, Stream, Direction, Message | None], None]
 """Reports the exception of a table, with the message that was read, if any."""
 
 
-class IsolatedTable(GameTable):
-    """A table that is dropped at its first exception, which is reported.
+class IsolatedTable:
+    """A table, `game`, that is dropped at its first exception, which is reported.
 
     Its messages are read on, without a game. `stream` is one of the server's.
     """
 
     def __init__(self, table: GameTable, stream: Stream, report: Report) -> None:
-        super().__init__(table.context)
-        self._table: GameTable | None = table
+        self.context = table.context
+        self.game: GameTable | None = table
         self._stream = stream
         self._report = report
 
-    def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        if self._table is None:
-            return
-        try:
-            self._table.message(message, row, valid, frame)
-        except Exception as error:
-            self.end(error, message.stream, message.direction, message)
-
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
+        """Call `GameTable.doubt`."""
         self._call(lambda table: table.doubt(stream, direction, ts_ns, is_gap), stream, direction)
 
     def closed(self, stream: Stream, ts_ns: int) -> None:
+        """Call `GameTable.closed`."""
         self._call(lambda table: table.closed(stream, ts_ns), stream)
 
     def unreachable(self, stream: Stream) -> None:
+        """Call `GameTable.unreachable`."""
         self._call(lambda table: table.unreachable(stream), stream)
 
     def undecided(self) -> int | None:
+        """Call `GameTable.undecided`."""
         return self._call(lambda table: table.undecided())
 
     def finish(self, ts_ns: int) -> None:
+        """Call `GameTable.finish`."""
         self._call(lambda table: table.finish(ts_ns))
 
     def _call(
@@ -94,9 +90,9 @@ class IsolatedTable(GameTable):
         stream: Stream | None = None,
         direction: Direction = "s2c",
     ) -> int | None:
-        if self._table is not None:
+        if self.game is not None:
             try:
-                return method(self._table)
+                return method(self.game)
             except Exception as error:
                 self.end(error, stream, direction)
         return None
@@ -109,6 +105,6 @@ class IsolatedTable(GameTable):
         message: Message | None = None,
     ) -> None:
         """Drop the table, and report why, unless it was dropped before."""
-        if self._table is not None:
-            self._table = None
+        if self.game is not None:
+            self.game = None
             self._report(error, stream or self._stream, direction, message)

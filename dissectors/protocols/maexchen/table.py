@@ -45,28 +45,33 @@ class MaexchenTable(GameTable):
         self.context.connections = Connections(partial(_new_connection, self.context))
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
-        connection = self.context.connections.of(message.stream)
+        context, stream = self.context, message.stream
+        connection = context.connections.get(stream.id) or context.connections.of(stream)
         if message.direction == "s2c":
             if row.deviation is not None:
-                self.context.note_dialect(message, row)
+                context.note_dialect(message, row)
             if row.name not in _TO_UNREGISTERED:
-                _spoken_to(self.context, connection, message.ts_ns)
+                _spoken_to(context, connection, message.ts_ns)
             elif row.name == "REJECTED" and not connection.addressed:
-                turns.addressed(self.context, connection)
+                turns.addressed(context, connection)
         elif valid and row.name not in _REGISTRATIONS:
-            self.context.note_dialect(message, row)
+            context.note_dialect(message, row)
         if row.name in _REGISTRATIONS:
             # Real servers accept a name that is not UTF-8.
             if len(message.fields) == len(row.fields):
                 connection.registering.append((message, row))
             else:
                 connection.nameless = True
-        elif valid and (handler := _HANDLERS.get(row.name)) is not None:
-            key = broadcast_key(message.name, message.fields_json)
-            if not (row.broadcast and self.context.log.is_copy(message, key)):
-                handler(self.context, message, connection)
-        if self.context.unsure:
-            turns.judge_unsure(self.context, message.ts_ns)
+        elif (
+            valid
+            and (handler := _HANDLERS.get(row.name)) is not None
+            and not (
+                row.broadcast and context.log.is_copy(message, broadcast_key(row.name, message.fields_json))
+            )
+        ):
+            handler(context, message, connection)
+        if context.unsure:
+            turns.judge_unsure(context, message.ts_ns)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
         connection = self.context.connections.of(stream)
