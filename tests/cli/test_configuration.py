@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from command import CAPTURES, ROOT, TINY, Done, kiebitz
+from conversation_files import Block, blocks, check
 from hypothesis import given
 from hypothesis import strategies as st
 from served_pages import serving
+from snapshots import DATA, as_bytes, marked
 from strength import a_few
 from terminals import OnTerminal
 
@@ -45,106 +47,16 @@ def alone(*arguments: str, cwd: Path, **environment: str) -> Done:
 
 # Mistakes.
 
-MISTAKES = {
-    "an unknown key": (
-        "# mine\ndatabse = 'a.db'\n",
-        "line 2: unknown key databse; did you mean database?",
-        ["databse = 'a.db'", "^^^^^^^"],
-    ),
-    "American": ('color = "never"', "line 1: unknown key color; did you mean colour?", None),
-    "nothing near": (
-        "x = 1",
-        "line 1: unknown key x; valid keys are database, colour, names, protocols",
-        None,
-    ),
-    "an unknown table": (
-        "[nams]\na = 1",
-        "line 1: unknown key nams; did you mean names?",
-        ["[nams]", " ^^^^"],
-    ),
-    "no text": (
-        "database = 5 # five",
-        'line 1: database must be the path of a file, as in "~/class.db"',
-        ["database = 5 # five", "           ^"],
-    ),
-    "a table for a text": (
-        "[database]",
-        'line 1: database must be the path of a file, as in "~/class.db"',
-        ["[database]", " ^^^^^^^^"],
-    ),
-    "a value of several lines": (
-        "colour = [\n'never',\n]",
-        'line 1: colour must be "always", "never" or "auto"',
-        ["colour = [", "         ^"],
-    ),
-    "a wrong word": (
-        'colour = "red"',
-        'line 1: colour must be "always", "never" or "auto"',
-        ['colour = "red"', "         ^^^^^"],
-    ),
-    "no table": (
-        "names = 3",
-        'line 1: names must be a table: [names], and below it "10.0.0.7" = "table 3"',
-        ["names = 3", "        ^"],
-    ),
-    "no quotation marks": (
-        "[names]\n10.0.0.7 = 'x'",
-        'line 2: 10 is not an IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
-        ["10.0.0.7 = 'x'", "^^"],
-    ),
-    "no address": (
-        "[names]\n'localhost' = 'x'",
-        'line 2: localhost is not an IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation marks',
-        ["'localhost' = 'x'", "^^^^^^^^^^^"],
-    ),
-    "no port": (
-        '[names]\n"10.0.0.7:99999" = "x"',
-        'line 2: 10.0.0.7:99999 is not an IP address; write "10.0.0.7" or "10.0.0.7:4711", in quotation '
-        "marks",
-        ['"10.0.0.7:99999" = "x"', "^^^^^^^^^^^^^^^^"],
-    ),
-    "a name that is a number, in one line with others": (
-        'names = {"10.0.0.7"=5, "10.0.0.8"="x"}',
-        'line 1: the name of 10.0.0.7 must be a text, as in "table 3"',
-        ['names = {"10.0.0.7"=5, "10.0.0.8"="x"}', "                    ^"],
-    ),
-    "a name that drives a terminal": (
-        '[names]\n"10.0.0.7" = "a\\u001b[2J" # red',
-        "line 2: the name of 10.0.0.7 has a non-printable character",
-        ['"10.0.0.7" = "a\\u001b[2J" # red', "             ^^^^^^^^^^^^"],
-    ),
-    "a name that fills the line": (
-        f'[names]\n"::1" = "{"a" * 41}"',
-        "line 2: the name of ::1 is longer than 40 characters",
-        None,
-    ),
-    "no name": ('[names]\n"::1" = " "', 'line 2: the name of ::1 must be a text, as in "table 3"', None),
-    "no TOML": (
-        'colour "x"',
-        "line 1: invalid TOML: expected '=' after a key in a key/value pair",
-        ['colour "x"', "       ^"],
-    ),
-    "no end": ("colour = [\n", "line 1: invalid TOML: invalid value", ["colour = [", "          ^"]),
-    "a key twice": (
-        "colour = 'auto'\ncolour = 'auto'",
-        "line 2: invalid TOML: colour exists already",
-        ["colour = 'auto'", "^^^^^^"],
-    ),
-    "nested": (f"colour = {'[' * 5000}", ": nested too deeply", None),
-}
 
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_reported_at_its_place(file: Path, mistake: str) -> None:
-    text, told, excerpt = MISTAKES[mistake]
-    file.write_text(text)
+@pytest.mark.parametrize(
+    "block", blocks(DATA / "configuration_mistakes.txt").values(), ids=lambda block: block.title
+)
+def test_a_mistake_is_reported_at_its_place(file: Path, block: Block) -> None:
+    file.write_bytes(b"\n".join(map(as_bytes, block.steps)))
     done = kiebitz("events", TINY)
     assert (done.status, done.out) == (2, "")
-    lines = done.err.splitlines()
-    between = ", " if told.startswith("line") else ""
-    assert lines[0] == f"kiebitz: {file}{between}{told}"
-    if excerpt is not None:
-        assert lines[1:] == [f"  {line}" for line in excerpt]
+    said = done.err.replace(str(file), "FILE").splitlines()
+    check(block, "\n".join([*block.steps, *(f"    {marked(line.encode(), ())}" for line in said)]))
 
 
 def test_special_files_and_foreign_files_are_reported(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from filter_rows import Session, database, insert, live, stored
+from snapshots import DATA, check, marked, unmarked
 from strength import every
 
 from kiebitz.dissectors.filters import FieldCatalog, FilterError, Target, compile_filter, complete
@@ -119,104 +120,6 @@ OTHER = Session(
     first_diagnostic=4,
 )
 
-FOUND: list[tuple[str, list[int], list[int], list[int]]] = [
-    # The filter, and the ids of the messages, events and diagnostics that it finds.
-    # The contract's own examples:
-    ('maexchen.dice == "2,1" && player == "alice"', [2], [11], []),
-    ('msg in {"ROLL", "SCORE"}', [1, 5], [11], [1]),
-    ('chat contains "ü"', [7], [13], []),
-    ('name matches "^PLAYER"', [3, 4], [12], [2]),
-    ('!(dir == "c2s")', [2, 3, 4, 5, 6], [12], []),
-    ("time >= 12.5", [5], [], []),
-    ("stream == 3", [1, 2, 3], [11, 12], [1]),
-    ("game == 2", [2], [11, 12], []),
-    ('diag.severity == "error"', [1], [11], [1]),
-    ("catan.Würfelwurf.Wurf[0] == 6", [6], [], []),
-    ("names", [3, 4], [12], [2]),
-    # Every name of the language's own:
-    ('msg == "ROLLED"', [2], [11], []),
-    ('kind == "lost"', [3, 4], [12], [2]),
-    ('player == "bob"', [7], [13], []),
-    ("player", [1, 2, 7], [11, 13], [1]),
-    ("offset == 10", [1], [11], []),
-    ("length <= 2", [], [], [1, 2, 3]),
-    ('client == "10.0.0.1:4000"', [1, 2, 3], [11, 12], [1]),
-    ('server contains ":9000"', [1, 2, 3, 4, 5], [11, 12], [1, 2, 3]),
-    ('transport == "tcp"', [6, 7], [13], []),
-    ('protocol == "catan"', [6, 7], [13], []),
-    ("event == 12", [3, 4], [12], [2]),
-    ("event", [1, 2, 3, 4, 7], [11, 12, 13], [1, 2]),
-    ("!event", [5, 6], [], [3]),
-    ("diag", [1, 4], [11, 12], [1, 2, 3]),
-    ('diag.group == "rule" && diag.code contains "dia"', [4], [12], [2]),
-    ('diag.text matches "gap$"', [], [], [3]),
-    ('diag.blame == "unknown" and diag.offset == 40 and diag.length == 2', [1, 4], [11, 12], [1, 2, 3]),
-    ("diag.expected or diag.clause", [], [], []),
-    ("altered", [2, 4], [11, 12], [2]),
-    ('altered == "double"', [4], [12], [2]),
-    ('!(altered in {"change", "drop"}) && msg == "ROLLED"', [], [], []),
-    # What listings call them, and Wireshark:
-    ("# == 1", [1], [], [1]),
-    ("number in {4, 11}", [4], [11], [2]),
-    ("frame.number == 5", [5], [], []),
-    ("frame.time_relative == 12.5", [5], [], []),
-    ('actor == "bob"', [7], [13], []),
-    ("session == 2", [6, 7], [13], []),
-    ("tcp", [6, 7], [13], []),
-    ("udp && !(session == 1)", [], [], []),
-    # Who is named in whatever role, and what a client calls itself:
-    ('named == "bob"', [3, 4, 7], [12, 13], [2]),
-    ('named contains "rüß"', [7], [13], []),
-    ("named", [1, 2, 3, 4, 7], [11, 12, 13], [1, 2]),
-    ('who == "bobby"', [4, 5], [12], [2, 3]),
-    ('who == "10.0.0.2:4000"', [4, 5], [12], [2, 3]),
-    ('who matches "^[a-c]"', [4, 5], [12], [2, 3]),
-    # Protocols and messages:
-    ("maexchen", [1, 2, 3, 4, 5], [11, 12], [1, 2, 3]),
-    ("maexchen.PLAYER_LOST", [3, 4], [12], [2]),
-    ('maexchen."PLAYER LOST".names[1] == "carol"', [3, 4], [12], [2]),
-    ("catan.Chat", [7], [13], []),
-    ("catan.Chat == true", [7], [], []),
-    ("catan.Chat == 1", [], [], []),
-    # A list means its elements, an object its keys; null is skipped:
-    ('names == "carol"', [3, 4], [12], [2]),
-    ('names != "dave"', [3, 4], [12], [2]),
-    ('names != "bob"', [], [], []),
-    ('names contains "aro"', [3, 4], [12], [2]),
-    ('scores == "alice"', [5], [], []),
-    ("scores.alice == 3.0", [5], [], []),
-    ("scores.bob", [], [], []),
-    ("Wurf == 2.5 && Wurf[1] < 3", [6], [], []),
-    ("Wurf[2] || Wurf.x || Spieler[0]", [], [], []),
-    ("Spieler.id == 0", [6], [], []),
-    ('Spieler.id == "0" || Spieler.id == false', [], [], []),
-    ("Spieler.Farbe > \"rose\" && Spieler.Farbe <= 'rot'", [6], [], []),
-    ('dice in {"1,1", "2,1"}', [2], [11], []),
-    ('chat matches "e\\x00!$" and chat contains "\\x00"', [7], [13], []),
-    # What SQLite's own JSON functions would find here as well:
-    ("scores.dave == 9007199254740993 || scores.dave == 9223372036854775809.0", [], [], []),
-    ("scores.dave == 9223372036854775809", [5], [], []),
-    ('chat == "Grüße" || chat matches "e$"', [], [], []),
-    # What is missing is neither equal nor different, and `not` is the plain opposite:
-    ('!(dice == "2,1")', [1, 3, 4, 5, 6, 7], [12, 13], [1, 2, 3]),
-    ('dice != "3,1"', [2], [11], []),
-    ('!(dice != "3,1") && dir == "s2c"', [3, 4, 5, 6], [12], []),
-    ("not game == 2", [1, 3, 4, 5, 6, 7], [13], [1, 2, 3]),
-    ("!!(game == 2)", [2], [11, 12], []),
-    # Precedence, words, numbers:
-    ('msg == "ROLL" || msg == "SCORE" && stream == 3', [1], [11], [1]),
-    ('(msg eq "ROLL" or msg eq "SCORE") and stream ne 3', [5], [], []),
-    ("stream gt 3 and stream le 4 and stream ge 4 and stream lt 5", [4, 5], [12], [2, 3]),
-    ("offset > -1 && offset < 99999999999999999999", [1, 2, 3, 4, 5, 6, 7], [11, 12, 13], [1, 2, 3]),
-    ("time < 1e308 && time > -1e308 && stream == 4", [4, 5], [12], [2, 3]),
-    ("offset >= 99999999999999999999 || offset == -1e300", [], [], []),
-    # A time is compared by whole nanoseconds since the start of its own session:
-    ("time == 0.5", [2, 6], [11], []),
-    ("time > 0.4999999999 && time < 0.5000000001", [2, 6], [11], []),
-    ("time <= 0.4999999999 || time >= 0.5000000001", [1, 3, 4, 5, 7], [12, 13], [1, 2, 3]),
-    ("time == 0.5000000001 || time in {1, 3}", [3, 4, 7], [12, 13], [1, 2, 3]),
-]
-
 TARGETS: tuple[Target, ...] = ("messages", "events", "diagnostics")
 
 
@@ -227,95 +130,31 @@ def connection() -> Iterator[sqlite3.Connection]:
     made.close()
 
 
-@pytest.mark.full(but=21)
-@pytest.mark.parametrize(("text", "messages", "events", "diagnostics"), FOUND, ids=[row[0] for row in FOUND])
-def test_results_of_a_filter(
-    text: str, messages: list[int], events: list[int], diagnostics: list[int], connection: sqlite3.Connection
-) -> None:
-    compiled = compile_filter(text, CATALOG)
-    expected = [messages, events, diagnostics]
-    assert [stored(compiled, target, connection) for target in TARGETS] == expected
-    assert [live(compiled, target, MAEXCHEN, OTHER) for target in TARGETS] == expected
+def test_results_of_a_filter(connection: sqlite3.Connection) -> None:
+    lines = []
+    for line in (DATA / "filters.txt").read_text().splitlines():
+        if not line.startswith("    "):
+            lines.append(line)
+        if not line.startswith(("    ", "--")):
+            compiled = compile_filter(line, CATALOG)
+            found = [stored(compiled, target, connection) for target in TARGETS]
+            assert [live(compiled, target, MAEXCHEN, OTHER) for target in TARGETS] == found, line
+            lines.append("    " + " ".join(map(str, found)))
+    check(DATA / "filters.txt", "\n".join([*lines, ""]))
 
 
-NO_VALUE = "expected a value (text in quotes, a number, true or false)"
-WRONG: list[tuple[str, str, str | None, str]] = [
-    # The filter, the sentence, the hint, and the part of the filter above the carets ("" for its end).
-    ('maexchen.dise == "2,1"', 'no field "maexchen.dise"', 'did you mean "maexchen.dice"?', "maexchen.dise"),
-    ('player == "a" && dise', 'no field "dise"', 'did you mean "dice"?', "dise"),
-    ('maexchn.dice == "1"', 'no field "maexchn.dice"', 'did you mean "maexchen.dice"?', "maexchn.dice"),
-    ("ROLLED", 'no field "ROLLED"', 'did you mean "maexchen.ROLLED"?', "ROLLED"),
-    ("diag.sevrity", 'no field "diag.sevrity"', 'did you mean "diag.severity"?', "diag.sevrity"),
-    ("msg.x", 'no field "msg.x"', 'did you mean "msg"?', "msg.x"),
-    ("maexchen[0]", 'no field "maexchen"', 'did you mean "maexchen"?', "maexchen[0]"),
-    ("qqq", 'no field "qqq"', None, "qqq"),
-    ('tcp == "x"', '"tcp" is a transport and has no value', None, "tcp"),
-    ("frame.len", 'no field "frame.len"', 'did you mean "frame.number"?', "frame.len"),
-    ("ROLL.dice", 'no field "ROLL.dice"', 'did you mean "maexchen.ROLLED.dice" or "dice"?', "ROLL.dice"),
-    ("", "the filter ends too early: expected a field name", None, ""),
-    ("dice ==", f"the filter ends too early: {NO_VALUE}", None, ""),
-    ("(dice", 'the filter ends too early: expected ")"', None, ""),
-    ("dice)", 'no "(" belongs to this ")"', None, ")"),
-    ("maexchen.", "the filter ends too early: expected a name", None, ""),
-    ('"x" == dice', "expected a field name", None, '"x"'),
-    ("dice token", 'expected an operator such as "==" or "&&"', None, "token"),
-    ('dice == "1" token', 'expected "&&" or "||"', None, "token"),
-    (
-        "tcp.port == 1",
-        'no field "tcp.port"',
-        'addresses and ports are in client and server: server contains ":4711"',
-        "tcp.port",
-    ),
-    (
-        "ip.addr == 127.0.0.1",
-        "an address is a text",
-        'write client contains "127.0.0.1", or server',
-        "127.0.0.1",
-    ),
-    ('dice = "1"', '"=" alone is not an operator', 'did you mean "=="?', "="),
-    ("dice & token", '"&" alone is not an operator', 'did you mean "&&"?', "&"),
-    ("dice $ token", 'expected an operator such as "==" or "&&"', None, "$"),
-    (
-        "dir == c2s",
-        NO_VALUE,
-        'text must be quoted: "c2s"',
-        "c2s",
-    ),
-    ('dice == "1', "this text has no closing quote", None, '"1'),
-    ('dice in "1"', 'expected "{"', None, '"1"'),
-    ('dice in {"1" "2"}', 'expected "," or "}"', None, '"2"'),
-    ("dice in {}", NO_VALUE, None, "}"),
-    ("dice[1.5]", "an index is a whole number from 0 up", None, "1.5"),
-    ("dice[-1]", "an index is a whole number from 0 up", None, "-1"),
-    ("dice[0", 'the filter ends too early: expected "]"', None, ""),
-    ("time < 1e999", "this number is too large", None, "1e999"),
-    ('dice == "\\ud800"', "half a surrogate pair is no character", None, '"\\ud800"'),
-    ('dice == "\udcff"', "this is not UTF-8", None, "\udcff"),
-    ('stream == "3"', '"stream" is a number', None, '"3"'),
-    ("time == true", '"time" is a number', None, "true"),
-    ("msg in {5}", '"msg" is text', 'text must be quoted: "5"', "5"),
-    ('stream contains "3"', '"stream" is a number; "contains" looks into text', None, "stream"),
-    ("dice contains 3", '"contains" takes text in quotes', None, "3"),
-    ("dice < true", "true and false have no order", None, "true"),
-    ('maexchen == "x"', '"maexchen" is a protocol and has no value', None, "maexchen"),
-    ('maexchen.ROLLED == "x"', '"maexchen.ROLLED" is a message and has no value', None, "maexchen.ROLLED"),
-    ('diag == "x"', '"diag" is a diagnostic and has no value', None, "diag"),
-    (
-        'dice matches "("',
-        "not a regular expression: missing ), unterminated subpattern at position 0",
-        None,
-        '"("',
-    ),
-]
-
-
-@pytest.mark.parametrize(("text", "message", "hint", "marked"), WRONG, ids=[ascii(row[0]) for row in WRONG])
-def test_errors_of_a_filter(text: str, message: str, hint: str | None, marked: str) -> None:
-    with pytest.raises(FilterError) as caught:
-        compile_filter(text, CATALOG)
-    error = caught.value
-    assert (error.message, error.hint) == (message, hint)
-    assert text[error.position : error.position + error.length] == marked
+def test_errors_of_a_filter() -> None:
+    made = ""
+    for line in (DATA / "wrong_filters.txt").read_text().splitlines()[::2]:
+        text = unmarked(line)[0].decode("utf-8", "surrogateescape")
+        with pytest.raises(FilterError) as caught:
+            compile_filter(text, CATALOG)
+        error = caught.value
+        before, inside = text[: error.position], text[error.position :][: error.length]
+        data, start, wrong = (part.encode("utf-8", "surrogateescape") for part in (text, before, inside))
+        hint = f" | {error.hint}" if error.hint else ""
+        made += f"{marked(data, [(len(start), len(wrong))])}\n    {error.message}{hint}\n"
+    check(DATA / "wrong_filters.txt", made)
 
 
 def test_an_error_is_shown_under_a_caret() -> None:
