@@ -119,9 +119,11 @@ class HookProcess:
         self._notify = tell
         self._printed = OutputReporter(path, tell)
         self._slow, self._refused, self._passing = Throttle(tell), Throttle(tell), Throttle(tell)
-        self._process: SpawnProcess | None = None
-        self._channel: socket.socket | None = None
-        self._output: Connection | None = None
+        self._process: SpawnProcess
+        self._channel: socket.socket
+        self._output: Connection
+        self._is_started = self._is_open = False
+        """True once there is a process, and while there are its pipes."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._unpacking = Unpacker[FromHook](FromHook)
@@ -144,6 +146,7 @@ class HookProcess:
         source = read_hook(self._path)
         self._channel, theirs = socket.socketpair()
         self._output, its_output = Pipe(duplex=False)
+        self._is_open = True
         try:
             self._process = start_child(
                 run_hook,
@@ -161,6 +164,7 @@ class HookProcess:
         finally:
             theirs.close()
             its_output.close()
+        self._is_started = True
         self._channel.setblocking(False)
         os.set_blocking(self._output.fileno(), False)
         try:
@@ -170,9 +174,6 @@ class HookProcess:
             raise
 
     def _wait_until_ready(self) -> None:
-        assert self._channel is not None
-        assert self._output is not None
-        assert self._process is not None
         end = time.monotonic() + _LOAD_TIMEOUT_S
         while not self._is_ready:
             if time.monotonic() > end:
@@ -193,9 +194,6 @@ class HookProcess:
         """Receive from the hook on this loop."""
         if self._is_stopped:
             return
-        assert self._channel is not None
-        assert self._output is not None
-        assert self._process is not None
         self._loop = loop
         loop.add_reader(self._channel.fileno(), self._hear)
         loop.add_reader(self._output.fileno(), self._hear_output)
@@ -219,16 +217,14 @@ class HookProcess:
         """Kill the process and release all resources at once."""
         self._unwatch()
         self._is_stopped = True
-        self._kill()
-        if self._process is not None:
+        if self._is_started:
+            self._kill()
             self._process.join()
-        if self._output is not None:
+        if self._is_open:
+            self._is_open = False
             self._hear_output()
             self._output.close()
-            self._output = None
-        if self._channel is not None:
             self._channel.close()
-            self._channel = None
         for words in (self._printed, self._slow, self._refused, self._passing):
             words.settle()
         self._let_go()
@@ -293,7 +289,7 @@ class HookProcess:
     def _flush(self) -> None:
         """Write as much as possible without blocking."""
         self._is_flush_due = False
-        if self._loop is None or self._channel is None:
+        if self._loop is None:
             return
         try:
             while self._to_send:
@@ -313,7 +309,6 @@ class HookProcess:
 
     def _received(self) -> bytes | None:
         """Return the available bytes from the hook: None if there are none yet, empty at the end."""
-        assert self._channel is not None
         try:
             return self._channel.recv(4 * CHUNK_BYTES)
         except BlockingIOError:
@@ -357,7 +352,6 @@ class HookProcess:
 
     def _hear_output(self) -> None:
         """Report what the hook prints."""
-        assert self._output is not None
         with suppress(BlockingIOError):
             data = os.read(self._output.fileno(), CHUNK_BYTES)
             self._printed.feed(data)
@@ -397,7 +391,6 @@ class HookProcess:
 
     def _end(self) -> str:
         """Return how the process has ended, in words."""
-        assert self._process is not None
         # The process id cannot be reused before the process is joined.
         self._kill()
         self._process.join(_JOIN_TIMEOUT_S)
@@ -414,9 +407,8 @@ class HookProcess:
         self._is_stopped = True
         self._kill()
         self._to_send.clear()
-        if self._output is not None:
-            # Its last output may contain the reason.
-            self._hear_output()
+        # Its last output may contain the reason.
+        self._hear_output()
         self._printed.settle()
         self._notify(f"{sentence}; {_STOPPED}")
         self._let_go()
@@ -430,7 +422,7 @@ class HookProcess:
 
     def _kill(self) -> None:
         """Kill the process and its descendants."""
-        if self._process is None or self._process.pid is None or self._is_killed:
+        if self._process.pid is None or self._is_killed:
             return
         self._is_killed = True
         # There is no such process group until the child has called setsid.
@@ -440,9 +432,6 @@ class HookProcess:
 
     def _await_exit(self) -> None:
         """Close the hook's input and wait for it to finish and exit."""
-        assert self._channel is not None
-        assert self._output is not None
-        assert self._process is not None
         end = time.monotonic() + _EXIT_TIMEOUT_S
         with suppress(OSError):
             self._channel.settimeout(_EXIT_TIMEOUT_S)
@@ -467,9 +456,6 @@ class HookProcess:
     def _unwatch(self) -> None:
         if self._loop is None:
             return
-        assert self._channel is not None
-        assert self._output is not None
-        assert self._process is not None
         self._loop.remove_reader(self._channel.fileno())
         self._loop.remove_reader(self._output.fileno())
         self._loop.remove_reader(self._process.sentinel)
