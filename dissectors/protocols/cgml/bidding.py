@@ -12,11 +12,15 @@ from kiebitz.dissectors.protocols.cgml.cards import (
     TALON,
     WITH_A_SEVEN,
     WITH_TWO_SEVENS,
+    card_words,
+    cards_words,
     has_trumps,
+    level_of,
+    level_text,
+    trumps_words,
 )
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext, cards_of
-from kiebitz.dissectors.protocols.cgml.hand import MAX_HAND_EVENTS, Hand, level_of
-from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_text, trumps_words
+from kiebitz.dissectors.protocols.cgml.hand import MAX_HAND_EVENTS, Hand
 
 
 def dealt(context: CgmlContext, observation: Observation, hand: Hand, player: int | None) -> None:

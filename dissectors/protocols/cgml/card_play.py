@@ -8,11 +8,17 @@ from kiebitz.dissectors.game.broadcast_dedup import LATEST_COPY_NS
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.cgml.cards import SEATS
+from kiebitz.dissectors.protocols.cgml.cards import (
+    SEATS,
+    card_words,
+    cards_words,
+    level_of,
+    level_text,
+    trumps_words,
+)
 from kiebitz.dissectors.protocols.cgml.context import CgmlContext, private
-from kiebitz.dissectors.protocols.cgml.hand import Group, Hand, Pause, Trick, level_of
+from kiebitz.dissectors.protocols.cgml.hand import Group, Hand, Pause, Trick
 from kiebitz.dissectors.protocols.cgml.outcome import check_outcome, note_missing_tricks
-from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words, level_text, trumps_words
 
 _MAX_PAUSES = 16
 

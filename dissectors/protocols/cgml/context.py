@@ -13,9 +13,9 @@ from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.sentences import CALLED, UNKNOWN
 from kiebitz.dissectors.model import Event, Findings, Game, Ids, Message, TableInfo
+from kiebitz.dissectors.protocols.cgml.cards import known_names
 from kiebitz.dissectors.protocols.cgml.grammar import GRAMMAR, location_of
 from kiebitz.dissectors.protocols.cgml.hand import MAX_HAND_EVENTS, ClientConnection, Group, Hand
-from kiebitz.dissectors.protocols.cgml.words import known_names
 
 MAX_PLAYERS = 1000
 MAX_GROUPS = 100

@@ -11,15 +11,15 @@ from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
-from kiebitz.dissectors.protocols.cgml.cards import PACK
-from kiebitz.dissectors.protocols.cgml.grammar import CODEC, GRAMMAR
-from kiebitz.dissectors.protocols.cgml.words import (
+from kiebitz.dissectors.protocols.cgml.cards import (
+    PACK,
     card_words,
     cards_words,
     level_words,
     player_names,
     suit_words,
 )
+from kiebitz.dissectors.protocols.cgml.grammar import CODEC, GRAMMAR
 
 
 class CgmlPresentation(Presentation):

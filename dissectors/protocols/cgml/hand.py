@@ -10,7 +10,7 @@ from kiebitz.dissectors.game.connections import OrderedDoubt
 from kiebitz.dissectors.game.state import RunningGame
 from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Direction, Event, Message, Stream
-from kiebitz.dissectors.protocols.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Rules
+from kiebitz.dissectors.protocols.cgml.cards import HAND, SEATS, WITHOUT_TRUMPS, Level, Rules
 
 
 class ClientConnection(msgspec.Struct, eq=False):
@@ -89,15 +89,6 @@ def is_answer(row: ElementType) -> bool:
 
 MAX_HAND_EVENTS = 400
 """Maximum number of events of a hand, which has about a hundred; the rest of an excessive hand is ignored."""
-
-Level = tuple[int, int]
-"""The levels of the game, and of the game against."""
-
-
-def level_of(text: str) -> Level:
-    """Return the level in a text such as `2` or `2:1`; a missing part is 1, not doubled."""
-    game, _, against = text.partition(":")
-    return int(game), int(against or 1)
 
 
 class Trick(msgspec.Struct, eq=False):

@@ -8,7 +8,7 @@ from typing import Any
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.cgml.words import player_name, player_names
+from kiebitz.dissectors.protocols.cgml.cards import player_name, player_names
 from kiebitz.dissectors.statistics import Sample, remember
 
 GAME_NAMES = {

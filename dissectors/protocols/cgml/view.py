@@ -41,9 +41,13 @@ from kiebitz.dissectors.game.view import (
     counted,
 )
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.cgml.cards import COLOURS, HEIGHTS, SEATS, WITHOUT_TRUMPS, Rules
-from kiebitz.dissectors.protocols.cgml.words import (
+from kiebitz.dissectors.protocols.cgml.cards import (
+    COLOURS,
+    HEIGHTS,
+    SEATS,
     SUIT_WORDS,
+    WITHOUT_TRUMPS,
+    Rules,
     level_words,
     player_name,
     player_names,

@@ -1,4 +1,4 @@
-"""The short pack of 24 cards, the rules of play, and the play of one round.
+"""The short pack of 24 cards with its words, the rules of play, and the play of one round.
 
 A card is written `FARBE WERT`, such as `EICHEL SAU`. The specification omits the rules of the game; the
 behaviour of real servers agrees with these.
@@ -11,10 +11,14 @@ moment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import msgspec
+
+from kiebitz.dissectors.grammar.sentences import UNKNOWN, each
 
 FARBEN = ("EICHEL", "GRAS", "HERZ", "SCHELLEN")
 WERTE = ("OBER", "UNTER", "SAU", "ZEHN", "KONIG", "NEUN")
@@ -327,3 +331,34 @@ class Play:
     def _leads(self, seats: Sequence[int]) -> int | None:
         """Return who began a trick in which these seats have played, if that is unambiguous."""
         return next((seat for seat in seats if (seat - 1) % SEATS not in seats), None)
+
+
+WERT_WORDS = {"OBER": "Ober", "UNTER": "Unter", "SAU": "Sau", "ZEHN": "10", "KONIG": "König", "NEUN": "9"}
+FARBE_WORDS = {farbe: farbe.capitalize() for farbe in FARBEN}
+
+MODE = re.compile(r"([A-Z]+?)(eichel|gras|herz|schellen)?(du|DU)?")
+"""The parts of a mode: kind, suit, and the word for a du."""
+
+
+def card_words(card: Any) -> str:
+    """Return the name of a card: `Eichel-Ober`."""
+    if not isinstance(card, str):
+        return UNKNOWN
+    farbe, _, wert = card.partition(" ")
+    known = farbe in FARBE_WORDS and wert in WERT_WORDS
+    return f"{FARBE_WORDS[farbe]}-{WERT_WORDS[wert]}" if known else card
+
+
+cards_words = each(card_words)
+"""The words for several cards."""
+
+
+def mode_words(name: Any) -> str:
+    """Return the name of a mode: `Solo Herz du` for `SOLOherzDU`."""
+    if not isinstance(name, str):
+        return UNKNOWN
+    found = MODE.fullmatch(name)
+    if found is None:
+        return name
+    kind, farbe, du = found.groups()
+    return " ".join(filter(None, (kind.capitalize(), (farbe or "").capitalize(), (du or "").lower())))

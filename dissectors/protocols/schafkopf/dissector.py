@@ -10,9 +10,9 @@ from kiebitz.dissectors.identity import OTHERS, Identity
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.packaged import assembly_of
+from kiebitz.dissectors.protocols.schafkopf.cards import card_words, cards_words, mode_words
 from kiebitz.dissectors.protocols.schafkopf.codec import CODEC
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
-from kiebitz.dissectors.protocols.schafkopf.words import card_words, cards_words, mode_words
 
 
 class SchafkopfPresentation(Presentation):

@@ -8,8 +8,7 @@ from typing import Any
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.schafkopf.cards import MODI
-from kiebitz.dissectors.protocols.schafkopf.words import MODE
+from kiebitz.dissectors.protocols.schafkopf.cards import MODE, MODI
 from kiebitz.dissectors.statistics import Sample
 
 _WON, _LOST = "won", "lost"

@@ -32,8 +32,17 @@ from kiebitz.dissectors.game.view import (
     counted,
 )
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, NICHTS, SEATS, WERTE, mode
-from kiebitz.dissectors.protocols.schafkopf.words import FARBE_WORDS, WERT_WORDS, mode_words
+from kiebitz.dissectors.protocols.schafkopf.cards import (
+    FARBE_WORDS,
+    FARBEN,
+    HAND,
+    NICHTS,
+    SEATS,
+    WERT_WORDS,
+    WERTE,
+    mode,
+    mode_words,
+)
 
 _Card = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(FARBEN)}) ({'|'.join(WERTE)})$")]
 _Seat = Annotated[int, msgspec.Meta(ge=0, lt=SEATS)]

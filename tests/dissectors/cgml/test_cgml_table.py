@@ -23,9 +23,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors.protocols.cgml.cards import LADDER, WITH_TWO_SEVENS, WITHOUT_TRUMPS, Rules
+from kiebitz.dissectors.protocols.cgml.cards import (
+    LADDER,
+    WITH_TWO_SEVENS,
+    WITHOUT_TRUMPS,
+    Rules,
+    card_words,
+    cards_words,
+)
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
-from kiebitz.dissectors.protocols.cgml.words import card_words, cards_words
 
 
 def seated(seen: tuple[int, ...] = PLAYERS) -> Cgml:

@@ -10,8 +10,8 @@ from terminal_scenes import event
 
 from kiebitz.dissectors.game.view import Seat, View
 from kiebitz.dissectors.model import Event
+from kiebitz.dissectors.protocols.cgml.cards import level_words
 from kiebitz.dissectors.protocols.cgml.view import contract, sorted_hand, tricks_words
-from kiebitz.dissectors.protocols.cgml.words import level_words
 
 
 def seen(state: dict[str, Any], events: list[Event] | None = None) -> View:

@@ -10,9 +10,8 @@ from terminal_scenes import event
 
 from kiebitz.dissectors.game.view import Seat, View
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.protocols.schafkopf.cards import MODI
+from kiebitz.dissectors.protocols.schafkopf.cards import MODI, mode_words
 from kiebitz.dissectors.protocols.schafkopf.view import cards_left, seat_to_move, sorted_hand
-from kiebitz.dissectors.protocols.schafkopf.words import mode_words
 
 
 def seen(state: dict[str, Any], events: list[Event] | None = None) -> View:
