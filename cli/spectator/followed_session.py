@@ -236,7 +236,7 @@ class FollowedSession:
         """Switch to the next database if the recording continues there; return whether it does."""
         path, number = self.session.path, self.timeline.session.id
         assert path is not None
-        for next_path in _next_paths(path):
+        for next_path in next_paths(path):
             with suppress(StorageError, sqlite3.Error):
                 connection = open_existing(next_path)
                 row = next((row for row in sessions(connection) if row.id == number + 1), None)
@@ -252,7 +252,7 @@ class FollowedSession:
         return False
 
 
-def _next_paths(path: str) -> list[str]:
+def next_paths(path: str) -> list[str]:
     """Return candidates for the database that continues `path`; see `kiebitz.services.recording.rotation`.
 
     Files and links of other users are ignored, as the folder may be shared.

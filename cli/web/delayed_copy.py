@@ -77,7 +77,7 @@ class _Step(msgspec.Struct, frozen=True):
     changed: list[tuple[str, Row]]
 
 
-class _Part:
+class CopiedSession:
     """A recorded session in one database, and its copy in another. Raises StorageError, sqlite3.Error."""
 
     def __init__(self, path: str, session_id: int, target: str) -> None:
@@ -197,7 +197,7 @@ class DelayedCopy:
         self._place = path, session_id
         self._folder = folder
         self._delay_s = delay_s
-        self._steps: deque[tuple[_Part, _Step]] = deque()
+        self._steps: deque[tuple[CopiedSession, _Step]] = deque()
         self.path = self._target(path)
         self._error: Exception | None = None
         self._is_ready = Event()
@@ -233,7 +233,7 @@ class DelayedCopy:
 
     def _copy(self) -> None:
         path, session_id = self._place
-        part = _Part(path, session_id, self.path)
+        part = CopiedSession(path, session_id, self.path)
         timeline, _ = session_of(open_existing(path), path, session_id)
         followed = FollowedSession(timeline, path)
         part.write_until(time.time_ns() - int(self._delay_s * 1e9))
@@ -250,22 +250,22 @@ class DelayedCopy:
             part.end()
             followed.session.close()
 
-    def _look(self, part: _Part) -> None:
+    def _look(self, part: CopiedSession) -> None:
         step = part.new_step(time.monotonic() + self._delay_s)
         if step is not None:
             self._steps.append((part, step))
 
-    def _continue(self, followed: FollowedSession) -> _Part:
+    def _continue(self, followed: FollowedSession) -> CopiedSession:
         """Return the part for the database in which the recording continues."""
         path = followed.session.path
         assert path is not None
-        part = _Part(path, followed.timeline.session.id, self._target(path))
+        part = CopiedSession(path, followed.timeline.session.id, self._target(path))
         # The copy of the session must be there before its predecessor ends.
         part.write_until(0)
         self._look(part)
         return part
 
-    def _write_due(self, current: _Part) -> None:
+    def _write_due(self, current: CopiedSession) -> None:
         now_s = time.monotonic()
         while self._steps and self._steps[0][1].due_s <= now_s:
             part, step = self._steps.popleft()

@@ -190,7 +190,7 @@ class EventStream:
                     text, reached = await self._executor.ask(
                         self._served,
                         partial(
-                            _encode_events,
+                            encode_events,
                             audience=audience,
                             after=reached,
                             upto=channel.upto,
@@ -340,7 +340,7 @@ class EventStream:
                 self._is_held |= decided < upto
                 while channel.made < decided:
                     after = channel.made
-                    text, channel.made = _encode_events(reader, audience, after, decided, 0, channel.drawn)
+                    text, channel.made = encode_events(reader, audience, after, decided, 0, channel.drawn)
                     news.append((channel, _Update(after, channel.made, text)))
         self._loop.call_soon_threadsafe(self._publish, news)
 
@@ -357,7 +357,7 @@ def _decided_upto(reader: Reader, audience: Audience, after: int, upto: int) -> 
     return upto
 
 
-def _encode_events(
+def encode_events(
     reader: Reader, audience: Audience, after: int, upto: int, above: int, drawn: dict[int, set[str]]
 ) -> tuple[bytes, int]:
     """Encode events after one id up to another, at most `_MAX_EVENTS`.

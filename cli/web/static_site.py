@@ -157,7 +157,7 @@ def _python(on_progress: OnProgress) -> dict[str, bytes]:
             assert member is not None
             found[f"pyodide/{name}"] = member.read()
     found["msgspec.whl"] = _downloaded(MSGSPEC, on_progress)
-    found["kiebitz.zip"] = _archive()
+    found["kiebitz.zip"] = build_archive()
     found["licences.txt"] = _licences().encode()
     return found
 
@@ -195,7 +195,7 @@ def _is_whole(data: bytes, part: Part) -> bool:
     return hashlib.sha256(data).hexdigest() == part.digest
 
 
-def _archive() -> bytes:
+def build_archive() -> bytes:
     """Return Kiebitz and its libraries as a ZIP archive: what the browser can use, by folder."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:

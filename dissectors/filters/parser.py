@@ -71,7 +71,7 @@ STRING: /"(\\.|[^"\\])*"|'(\\.|[^'\\])*'/s
 %ignore /\s+/
 """
 
-_GRAMMAR = (
+FILTER_GRAMMAR = (
     _COMMON
     + r"""
 ?start: or_terms
@@ -405,7 +405,7 @@ def _lark(grammar: str, builder: Transformer[Token, Any]) -> Lark:
 
 @functools.cache
 def _filters() -> Lark:
-    return _lark(_GRAMMAR, _FilterBuilder())
+    return _lark(FILTER_GRAMMAR, _FilterBuilder())
 
 
 @functools.cache

@@ -60,7 +60,7 @@ def _packet(ends: Endpoints, protocol: int, content: bytes, missing: int, identi
             struct.pack("!BxHHxxBB", 0x45, 20 + length, identification, _HOP_LIMIT, protocol),
             addresses,
         )
-        return before + struct.pack("!H", _checksum(before + after)) + after + content
+        return before + struct.pack("!H", internet_checksum(before + after)) + after + content
     return struct.pack("!IHBB", 6 << 28, length, protocol, _HOP_LIMIT) + addresses + content
 
 
@@ -68,7 +68,7 @@ def _with_checksum(ends: Endpoints, protocol: int, start: bytes, rest: bytes, no
     """Return a header and its content with the checksum in between; a checksum of 0 is written as `none`."""
     _, addresses = _addresses(ends)
     length = len(start) + 2 + len(rest)
-    total = _checksum(addresses + struct.pack("!HH", protocol, length) + start + b"\0\0" + rest)
+    total = internet_checksum(addresses + struct.pack("!HH", protocol, length) + start + b"\0\0" + rest)
     return start + struct.pack("!H", total or none) + rest
 
 
@@ -85,7 +85,7 @@ def _as_ipv6(address: Address) -> Address:
     return ipaddress.IPv6Address(f"::ffff:{address}") if address.version == 4 else address
 
 
-def _checksum(data: bytes) -> int:
+def internet_checksum(data: bytes) -> int:
     """Return the Internet checksum (RFC 1071).
 
     The sum of 16-bit digits with carries is congruent modulo 65,535. Only for nothing but zeros that sum is

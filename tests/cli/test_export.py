@@ -38,7 +38,7 @@ from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.dissectors.escaping import field_words, printable
 from kiebitz.dissectors.model import PUBLIC, Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.services.importing.packets import import_capture
-from kiebitz.storage.export.packets import _checksum
+from kiebitz.storage.export.packets import internet_checksum
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
@@ -513,7 +513,7 @@ def test_binary_formats_go_through_a_pipe(form: str, tmp_path: Path) -> None:
     ],
 )
 def test_checksum(data: bytes, checksum: int) -> None:
-    assert _checksum(data) == checksum
+    assert internet_checksum(data) == checksum
 
 
 def _sum_of_words(data: bytes) -> int:
@@ -527,7 +527,7 @@ def _sum_of_words(data: bytes) -> int:
 
 @given(st.binary(max_size=40) | st.lists(st.sampled_from([b"\0\0", b"\xff\xff", b"\0\1"])).map(b"".join))
 def test_checksum_is_that_of_the_rfc(data: bytes) -> None:
-    assert _checksum(data) == _sum_of_words(data)
+    assert internet_checksum(data) == _sum_of_words(data)
 
 
 @pytest.mark.full

@@ -16,7 +16,7 @@ from foreign_files import create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, kill_all
 from strength import a_few
 
-from kiebitz.cli.spectator.followed_session import _next_paths
+from kiebitz.cli.spectator.followed_session import next_paths
 from kiebitz.dissectors.model import Chunk
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.journal.writer import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
@@ -325,10 +325,10 @@ def test_a_watcher_does_not_continue_in_a_database_of_others(tmp_path: Path) -> 
     game.touch()
     create_as_stranger(shared / NEXT, Path.touch)
     create_as_stranger(shared / NEXT.replace("29.db", "30.db"), lambda path: path.symlink_to(game))
-    assert _next_paths(str(game)) == []
+    assert next_paths(str(game)) == []
     own = shared / NEXT.replace("29.db", "31.db")
     own.touch()
-    assert _next_paths(str(game)) == [str(own)]
+    assert next_paths(str(game)) == [str(own)]
     # Who watches another user's recording watches the next one of that user, too.
     give_to_stranger(game)
-    assert len(_next_paths(str(game))) == 3
+    assert len(next_paths(str(game))) == 3

@@ -28,7 +28,7 @@ from session_factory import START_NS, Conversation, record
 from strength import a_few, times
 
 from kiebitz.cli.web.access import Keys
-from kiebitz.cli.web.event_stream import _encode_events
+from kiebitz.cli.web.event_stream import encode_events
 from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.lists import messages, stream_list
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, View
@@ -381,7 +381,7 @@ def test_a_link_stays_with_its_connection(tmp_path: Path) -> None:
         assert label is not None
         assert reader.visibility.streams_of(label) == {1}
         (upto,) = reader.timeline.connection.execute("SELECT max(id) FROM events").fetchone()
-        news, _ = _encode_events(reader, (old, None), 0, upto, 0, {})
+        news, _ = encode_events(reader, (old, None), 0, upto, 0, {})
         assert b'{"Erz":3}' not in news
     recorder.close()
     assert label == "mallory"

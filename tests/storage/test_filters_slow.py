@@ -24,7 +24,7 @@ from kiebitz.cli.live_view import LiveView
 from kiebitz.dissectors.filters import FieldCatalog, FilterError, compile_filter, expressions
 from kiebitz.dissectors.filters.expressions import searching
 from kiebitz.dissectors.filters.fields import ALIASES, COLUMNS, TRANSPORTS
-from kiebitz.dissectors.filters.parser import _GRAMMAR
+from kiebitz.dissectors.filters.parser import FILTER_GRAMMAR
 from kiebitz.dissectors.filters.reference import EXAMPLES, FIELDS, NAMES
 from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.model import Diagnostic, Findings, Message, Stream
@@ -263,7 +263,7 @@ def test_every_name_is_in_the_reference() -> None:
 def test_every_word_and_operator_is_in_the_reference() -> None:
     assert {*WORDS} <= told()
     signs = {"==", "!=", "<=", ">=", "<", ">"}
-    for terminal in Lark(_GRAMMAR, parser="lalr", lexer="basic").terminals:
+    for terminal in Lark(FILTER_GRAMMAR, parser="lalr", lexer="basic").terminals:
         if isinstance(terminal.pattern, PatternStr):
             signs.add(terminal.pattern.value)
     text = kiebitz("help", "filters").out

@@ -15,7 +15,7 @@ from cleanup import close_after_test
 from command import kiebitz
 
 from kiebitz.cli.render.svg.svg_canvas import SIZES
-from kiebitz.cli.web.event_stream import _encode_events
+from kiebitz.cli.web.event_stream import encode_events
 from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
@@ -115,7 +115,7 @@ def asked_of(
             except NotThereError as error:
                 yield f"{address.path} {query} {numbers}", str(error)
     yield "sessions", session_info(reader, False, label)
-    yield "live", _encode_events(reader, (reach, None), 0, reader.timeline.last_event(), 0, {})[0]
+    yield "live", encode_events(reader, (reach, None), 0, reader.timeline.last_event(), 0, {})[0]
 
 
 def exported_page(reader: Reader, player: str) -> bytes:

@@ -227,7 +227,7 @@ def test_the_copy_depends_on_nothing_later(tmp_path: Path, shown: int) -> None:
             (talk.says if data.startswith((b"ROLL;", b"ANNOUNCE", b"?")) else talk.hears)(data)
         path = record(tmp_path / f"{number}.db", talk.items)
         copy = tmp_path / f"copy-{number}.db"
-        part = delayed_copy._Part(path, 1, str(copy))
+        part = delayed_copy.CopiedSession(path, 1, str(copy))
         part.write_until(time_ns)
         part.end()
         with closing(sqlite3.connect(copy)) as database:

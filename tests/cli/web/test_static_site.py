@@ -22,7 +22,7 @@ from firefox import firefox
 from strength import GAMES
 
 from kiebitz.cli.web.local_sessions import LocalSessions
-from kiebitz.cli.web.static_site import _archive
+from kiebitz.cli.web.static_site import build_archive
 
 ALL = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 
@@ -53,7 +53,7 @@ for path in sys.argv[3:]:
 
 
 def test_the_archive_has_all_modules_that_the_page_needs(tmp_path: Path) -> None:
-    with zipfile.ZipFile(io.BytesIO(_archive())) as archive:
+    with zipfile.ZipFile(io.BytesIO(build_archive())) as archive:
         archive.extractall(tmp_path)
     elsewhere = str(Path(msgspec.__file__).parents[1])
     games = [shutil.copy(CAPTURES / name, tmp_path) for name in GAMES.values()]
