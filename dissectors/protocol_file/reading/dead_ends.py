@@ -18,6 +18,7 @@ from kiebitz.dissectors.protocol_file.expressions import (
     path_of,
     pattern_of,
 )
+from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.scope import KEPT, is_within, state_path
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.sections import BoardSpec, EdgesSpec, EventSpec, GridSpec, RuleSpec
@@ -25,7 +26,9 @@ from kiebitz.dissectors.protocol_file.specification import (
     BooleanType,
     ChoiceType,
     FieldSpec,
+    FieldTypeSpec,
     IdentifierType,
+    ListType,
     MessageSpec,
     NumberType,
     TextType,
@@ -78,6 +81,7 @@ class DeadEnds:
         if board is not None and board.grid is not None:
             self._check_cells(board.grid)
             self._check_tokens(board.grid)
+            self._check_symbols(board.grid)
 
     def _fields(self, part: EventSpec | RuleSpec) -> dict[str, list[FieldSpec]]:
         found: dict[str, list[FieldSpec]] = {}
@@ -264,6 +268,48 @@ class DeadEnds:
         if keys and missing:
             problem = f"a token needs {grid.x} and {grid.y}, and events put {', '.join(keys)}"
             self._source.remark(("board", "grid", "tokens"), problem)
+
+    def _check_symbols(self, grid: GridSpec) -> None:
+        """Report signs that leave every cell empty, or that are for words which no cell has."""
+        path = state_path(grid.cells) if grid.cells and not grid.cell else None
+        words: set[str] = set()
+        puts = [] if path is None else [put for put in self._puts if is_within(put.path, path)]
+        for put in puts:
+            found = self._words_of(put)
+            if found is None:
+                return
+            words |= found
+        if not words or not grid.symbols:
+            return
+        place: Path = ("board", "grid", "symbols")
+        if not any(grid.symbols.get(word, word) for word in words):
+            self._source.remark(place, f"all cells are empty: {' and '.join(sorted(words))} have no sign")
+        for word in grid.symbols:
+            if word not in words and not grid.runs:
+                self._source.remark((*place, word), f"no cell is {word}{near(word, words)}")
+
+    def _words_of(self, put: _Put) -> set[str] | None:
+        """Return the words that an event puts; None if others are possible."""
+        values: Sequence[Any] = [put.value]
+        if isinstance(put.value, str) and put.value:
+            term = parse_expression(put.value)
+            if isinstance(term, Constant):
+                values = [term.value]
+            elif isinstance(term, Lookup) and len(term.steps) == 1:
+                fields = self._fields(put.event).get(str(term.steps[0]), ())
+                kinds = [_item_of(field.type) for field in fields]
+                if not all(isinstance(kind, ChoiceType) for kind in kinds):
+                    return None
+                values = [value for kind in kinds if isinstance(kind, ChoiceType) for value in kind.values]
+            else:
+                return None
+        is_known = values and all(each in ("", {}, []) or isinstance(each, str | None) for each in values)
+        return {each for each in values if isinstance(each, str) and each} if is_known else None
+
+
+def _item_of(kind: FieldTypeSpec) -> FieldTypeSpec:
+    """Return the type of the items of a list of any depth."""
+    return _item_of(kind.item) if isinstance(kind, ListType) else kind
 
 
 def _first_missing(term: Any, is_missing: Callable[[Lookup], bool]) -> Lookup | None:

@@ -38,6 +38,11 @@ put: "cells.{name}" = "name"
 
 put: "cells[y][x]" = "name"
 board: cells = "rows"
+grid: cells = "cells", symbols = { ann = "" }
+
+put: "cells.{x},{y}" = "kind"
+board: cells = {}
+grid: cells = "cells", symbols = { pawn = "",king = "K" }
 
 put: "cells.{x}" = "name"
 board: cells = []
@@ -125,6 +130,16 @@ cells: no player is known, as no event puts players: "players.{who}" = {}
 put: "pawns.{name}" = { a = "x", b = "y" }
 grid: tokens = "pawns"
 tokens: a token needs x and y, and events put a, b
+
+rows: [[pawn|king];]
+put: rounds = 1
+board: cells = "rows"
+grid: cells = "cells", symbols = { pawn = "",king = "" }
+symbols: all cells are empty: king and pawn have no sign
+
+put: "cells.{x},{y}" = "kind"
+grid: cells = "cells", symbols = { pwan = "p" }
+pwan: no cell is pwan: did you mean pawn?
 
 put: + n = "n + 1"
 n: no event puts a first value at n, so the sum is never known
