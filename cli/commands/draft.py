@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from kiebitz.dissectors.drafting.draft import Draft
 
 
+_BY_HAND = {
+    "blocks of lines": 'Write packets of lines by hand: format = "lines", end, and a line for each field',
+    "lines that belong": "Write these lines by hand, as in LIST = 's: n=integer names=[player\\n]*n'",
+    "text without an end": 'Write the file by hand with framing = "send", or a header with the length',
+}
+"""What to write by hand, by the beginning of what was seen."""
+
+
 @click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...", type=SessionType())
 @click.option(
@@ -71,9 +79,10 @@ def draft(captures: tuple[str, ...], ports: tuple[int, ...], output: str | None,
     with counting("draft", "steps") as on_progress:
         found = draft_from(traffic, ports, captures, protocol_name(output, captures), on_progress)
     if found.seen and not force:
+        by_hand = next((f" {hint}." for seen, hint in _BY_HAND.items() if found.seen.startswith(seen)), "")
         raise DraftError(
             f"{source_name(captures)}: no draft is written: {found.contents.shortfall}. Seen: {found.seen}."
-            " --force writes it nevertheless"
+            f"{by_hand} --force writes it nevertheless"
         )
     with opened(output, captures[0]) as file:
         file.write(found.text.encode())

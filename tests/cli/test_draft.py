@@ -60,6 +60,9 @@ def test_a_draft_that_misses_much_is_written_by_force_only(tmp_path: Path) -> No
     assert "Seen: messages unlike all others, such as XXX" in done.err
     assert not file.exists()
     assert kiebitz("draft", capture, "-o", str(file), "--force").status == 0
+    packets = kiebitz("draft", str(CAPTURES / "schafkopf-old-1.0.pcap"))
+    assert packets.status == 1
+    assert 'Write packets of lines by hand: format = "lines"' in packets.err
     assert "# It is wrong, or has gaps: it dissects 99.6% of the messages" in file.read_text()
 
 
