@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -27,10 +27,11 @@ from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import infrequent_gc
 from kiebitz.services.importing.losses import print_losses
 from kiebitz.services.importing.packets import import_capture
+from kiebitz.services.progress import OnProgress
 from kiebitz.services.recording.note import refuse_if_unfinished
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.sessions import is_database
-from kiebitz.services.standard_streams import print_error_line, warn
+from kiebitz.services.standard_streams import is_stderr_terminal, print_error_line, warn
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.disk_space import check_reserve
@@ -96,9 +97,6 @@ def _import(
     jobs: int | None,
 ) -> bool:
     """Import each file, anonymized if there are pseudonyms; return True if one of them failed."""
-    # It loads Rich, without which help and errors come sooner.
-    from kiebitz.cli.terminal.screen import loading
-
     failed = False
     for file in files:
         try:
@@ -114,7 +112,7 @@ def _import(
             if os.path.isfile(file) and is_database(file):
                 _import_database(file, database, forced, room, stand_ins)
                 continue
-            with loading(file) as on_progress:
+            with _loading(file) as on_progress:
                 recording, _ = import_capture(
                     file, database, forced, on_progress, room.is_full, stand_ins, jobs
                 )
@@ -127,6 +125,15 @@ def _import(
         _warn_about_copy(file, database, recording.recorder.session_id)
         room.exit_if_full()
     return failed
+
+
+def _loading(file: str) -> AbstractContextManager[OnProgress]:
+    """Show a progress bar on a terminal. Rich, which draws it, takes a tenth of a short import to load."""
+    if not is_stderr_terminal():
+        return nullcontext(lambda done, total: None)
+    from kiebitz.cli.terminal.screen import loading
+
+    return loading(file)
 
 
 def _import_database(
