@@ -12,14 +12,12 @@ from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import (
     Recording,
-    RecordingRoom,
     database_option,
     max_size_option,
     name_option,
 )
 from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.taps import PLACE, credentials_option
-from kiebitz.cli.plugins import load_plugins
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.publishing.tap_target import check_reachable
@@ -27,7 +25,6 @@ from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
-from kiebitz.storage.recording.disk_space import check_reserve
 
 
 @click.command()
@@ -54,14 +51,7 @@ def collect(source: NatsUrl, recording: Recording, showing: Showing, credentials
     forced = parse_decode_as(recording.decode_as)
     filter_ = compile_optional_filter(showing.wanted)
     check_reachable(source, credentials)
-    load_plugins()
-    room = RecordingRoom(recording.max_size)
-    database = recording.database
-    check_reserve(database)
-    # Slow to import; --help does without.
-    from kiebitz.services.recording.resume import recover
-
-    recover(database)
+    room, database = recording.prepare(), recording.database
     from kiebitz.services.collecting.collector import Collector
     from kiebitz.storage.recording.tap_progress import CollectedSession
 

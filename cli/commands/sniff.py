@@ -27,7 +27,6 @@ from kiebitz.cli.options.recording import (
 )
 from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.taps import Publishing, publish_options
-from kiebitz.cli.plugins import load_plugins
 from kiebitz.proxy.capture.live import Sniffer
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
@@ -38,7 +37,6 @@ from kiebitz.services.recording.stop_conditions import StopCondition
 from kiebitz.services.recording.summary import summary
 from kiebitz.services.standard_streams import print_error_line
 from kiebitz.storage.read.conditions import compile_optional_filter
-from kiebitz.storage.recording.disk_space import check_reserve
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 if TYPE_CHECKING:
@@ -114,14 +112,7 @@ def sniff(
     forced = parse_decode_as(recording.decode_as)
     filter_ = compile_optional_filter(showing.wanted)
     publishing.check(recording.is_anonymized)
-    load_plugins()
-    room = RecordingRoom(recording.max_size)
-    database = recording.database
-    check_reserve(database)
-    # Slow to import; --help does without.
-    from kiebitz.services.recording.resume import recover
-
-    recover(database)
+    room, database = recording.prepare(), recording.database
     name = recording.session_name("sniff")
     anonymizer = anonymizer_if(pseudonyms_if(recording.is_anonymized), forced)
     with showing.companions() as companions, publishing.tap(database) as tap:
@@ -183,8 +174,7 @@ def _sniff_pipe(asked: _Asked) -> None:
         recorder = asked.begin(_PIPE)
         print_error_line(f"reading a capture from {pipe.name}")
         recording = _record(pipe, recorder, asked, end)
-    print_error_line(f"{recording.packets} packets, {summary(recorder)}")
-    print_losses(pipe.name, recording.losses)
+    _report(pipe.name, recording)
 
 
 def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> None:
@@ -193,8 +183,12 @@ def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> N
         recorder = asked.begin(source, started_ns=sniffer.now_ns())
         print_error_line(f"capturing on {interface}")
         recording = _record(sniffer, recorder, asked, StopCondition(asked.duration))
-    print_error_line(f"{recording.packets} packets, {summary(recorder)}")
-    print_losses(interface, recording.losses)
+    _report(interface, recording)
+
+
+def _report(source: str, recording: PacketRecording) -> None:
+    print_error_line(f"{recording.packets} packets, {summary(recording.recorder)}")
+    print_losses(source, recording.losses)
 
 
 def _record(

@@ -13,11 +13,12 @@ import msgspec
 from kiebitz.cli.configuration.file import configuration
 from kiebitz.cli.options.records import DATABASE
 from kiebitz.cli.param_type import Parsed
+from kiebitz.cli.plugins import load_plugins
 from kiebitz.cli.status import FAILED
 from kiebitz.services.recording.rotation import Limits
 from kiebitz.services.sessions import default_name
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.recording.disk_space import SpaceLimit
+from kiebitz.storage.recording.disk_space import SpaceLimit, check_reserve
 
 # Not every command with these options records.
 if TYPE_CHECKING:
@@ -148,6 +149,16 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.name is not None and self.is_anonymized:
             raise click.UsageError("--name excludes --anonymize: a name may tell who plays")
+
+    def prepare(self) -> RecordingRoom:
+        """Make ready to record in this process, and return the limit. Raises StorageError."""
+        load_plugins()
+        check_reserve(self.database)
+        # Slow to import; --help does without.
+        from kiebitz.services.recording.resume import recover
+
+        recover(self.database)
+        return RecordingRoom(self.max_size)
 
     def session_name(self, command: str) -> str:
         """Return the given name, or the default one of a command."""

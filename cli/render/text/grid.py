@@ -64,7 +64,7 @@ class _Board:
             meets = 8 * (at in sides[0]) + 4 * (at in sides[1]) + 2 * (at > first) + (at < last)
             edge = None if at in both else self._edges.get((at // self._step, row, "above"))
             if edge is not None:
-                line.append_text(self._drawn(edge, "=" if self._is_ascii else "━"))
+                line.append_text(self._pen.coloured("=" if self._is_ascii else "━", edge.owner))
             elif self._is_ascii:
                 line.append("+" if at in both else "-")
             else:
@@ -89,11 +89,8 @@ class _Board:
     def _side(self, column: int, row: int) -> Text:
         edge = self._edges.get((column, row, "left"))
         if edge is not None:
-            return self._drawn(edge, "#" if self._is_ascii else "┃")
+            return self._pen.coloured("#" if self._is_ascii else "┃", edge.owner)
         return Text("|" if self._is_ascii else "│")
-
-    def _drawn(self, edge: Edge, sign: str) -> Text:
-        return self._pen.coloured(sign, edge.owner)
 
 
 def grid_lines(grid: Grid, pen: Pen, width: int) -> list[Text]:
