@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
@@ -68,6 +68,20 @@ def deferred_signals() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def ignored_signals() -> Iterator[None]:
+    """Ignore SIGINT and SIGTERM in the context, which ends what was started and must not be left halfway."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in TERMINATION_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def check_signals() -> None:

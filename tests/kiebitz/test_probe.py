@@ -226,6 +226,10 @@ def test_a_program_that_does_not_listen_is_reported() -> None:
         TargetProgram("sh -c 'echo no such table; sleep 0.2; exit 7'", "udp", port).start()
     with pytest.raises(ProgramError, match="No such file or directory"):
         TargetProgram("/nowhere/server", "udp", port).start()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", port))
+        with pytest.raises(ProgramError, match=f"another program uses udp port {port}: end that one first"):
+            TargetProgram("true", "udp", port).start()
 
 
 def test_child_processes_end_with_their_program(tmp_path: Path) -> None:
@@ -262,12 +266,16 @@ def living(group: int) -> list[str]:
 @pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]))
 def test_an_interrupted_probe_reports_what_it_knows_and_ends_the_program(number: int, tmp_path: Path) -> None:
     port = free_port("udp")
-    command = [*KIEBITZ, "probe", "server", str(port), "-d", "maexchen", "--restart", server(port), "--json"]
+    stubborn = shlex.join(["sh", "-c", f"trap '' TERM; exec {server(port)}"])
+    command = [*KIEBITZ, "probe", "server", str(port), "-d", "maexchen", "--restart", stubborn, "--json"]
     with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
         process = subprocess.Popen([*command, "-w", str(tmp_path / "probe.db")], stdout=out, stderr=err)
         end = time.monotonic() + 30
         while not (tmp_path / "probe.db").exists() and time.monotonic() < end:
             time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(number)
+        # The second one comes while the program is being ended.
         time.sleep(0.5)
         process.send_signal(number)
         status = process.wait(30)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from kiebitz.dissectors.version import kiebitz_version
+from kiebitz.proxy.system.deferred_signals import ignored_signals
 from kiebitz.proxy.system.safe_files import open_file
 from kiebitz.services.interop.cell_run import CellRecord, CellRun
 from kiebitz.services.interop.judging import judged
@@ -128,8 +129,9 @@ class MatrixRun:
                 for done in as_completed(waiting):
                     yield done.result()
             finally:
-                self._is_stopped.set()
-                pool.shutdown(cancel_futures=True)
+                with ignored_signals():
+                    self._is_stopped.set()
+                    pool.shutdown(cancel_futures=True)
 
     def _cell(self, cell: CellPlan, on_start: Callable[[str], None]) -> Cell:
         """Run a cell. Raises StoppedError if the run was interrupted."""

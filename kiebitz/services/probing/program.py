@@ -168,6 +168,12 @@ class TargetProgram:
     def start(self) -> None:
         """Stop it if it runs, start it, and wait until it listens. Raises ProgramError."""
         self.stop()
+        if self._port is not None and is_in_use(self._transport, self._port):
+            # What answers there would be judged, and this one accused of ending.
+            raise ProgramError(
+                f"{self._title}: another program uses {self._transport} port {self._port}: end that one"
+                " first, or name another port"
+            )
         try:
             words = shlex.split(self._command) if isinstance(self._command, str) else [*self._command]
         except ValueError as error:

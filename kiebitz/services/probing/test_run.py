@@ -15,6 +15,7 @@ from kiebitz.dissectors.probing.case import Case
 from kiebitz.proxy.peers.connections import PeerError
 from kiebitz.proxy.relay.modes import endpoint
 from kiebitz.proxy.system.clock import now_ns
+from kiebitz.proxy.system.deferred_signals import ignored_signals
 from kiebitz.services.probing.baseline_game import (
     BaselineGame,
     add_findings,
@@ -130,14 +131,15 @@ class TestRun:
             for message, result in unseen:
                 yield self._judge_late(message, result)
         finally:
-            schedule.stop()
-            for tester in self._testers:
-                tester.stop()
-            for worker in workers:
-                worker.join()
-            for tester in self._testers:
-                if tester.setup.program is not None:
-                    tester.setup.program.stop()
+            with ignored_signals():
+                schedule.stop()
+                for tester in self._testers:
+                    tester.stop()
+                for worker in workers:
+                    worker.join()
+                for tester in self._testers:
+                    if tester.setup.program is not None:
+                        tester.setup.program.stop()
 
     def _leave_out(self, count: int, why: str) -> None:
         """Note that a number of cases is left out; the first reason counts."""
