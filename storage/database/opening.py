@@ -105,7 +105,11 @@ class LimitedConnection(sqlite3.Connection):
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         self._steps = 0
-        return super().execute(sql, parameters)
+        try:
+            return super().execute(sql, parameters)
+        except UnicodeDecodeError as error:
+            # SQLite's message quotes a damaged schema.
+            raise sqlite3.DatabaseError(error.object.decode("utf-8", "replace")) from error
 
     def _step(self) -> bool:
         self._steps += _STEP_INTERVAL

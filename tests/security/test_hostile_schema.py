@@ -197,6 +197,15 @@ def test_tables_that_share_their_pages_are_not_written_to(sound: Path, tmp_path:
     assert Path(path).read_bytes() == before
 
 
+def test_a_damaged_schema_is_reported_although_its_text_is_not_utf_8(sound: Path, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.db"
+    path.write_bytes(sound.read_bytes().replace(b"CREATE TABLE", b"CREA\xd4E TABLE", 1))
+    for command in ("sessions", "redissect"):
+        done = kiebitz(command, str(path))
+        assert (done.status, done.out) == (1, "")
+        assert 'near "CREA\ufffdE": syntax error' in done.err
+
+
 def test_files_of_an_older_sqlite_utils_are_accepted(sound: Path, tmp_path: Path) -> None:
     path = shutil.copy(sound, tmp_path / "old.db")
     with closing(sqlite3.connect(path)) as connection, connection:
