@@ -70,7 +70,7 @@ class _MessageHead(msgspec.Struct, frozen=True, dict=True):
     description: str
 
 
-class MessageType(_MessageHead, frozen=True, kw_only=True):
+class MessageType(_MessageHead, frozen=True, kw_only=True, eq=False):
     """A row of a grammar.
 
     Attributes:
