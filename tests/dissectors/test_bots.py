@@ -1,4 +1,4 @@
-"""Simple players play whole games at the servers in `peers/`, simple hosts lead games for players there."""
+"""Bots play whole games at simulated servers, and both lead to the place of each message."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from bots_in_memory import Hosting, Seated
 from games_in_memory import GAMES, NAMES, SEATS, diagnostics, player_of, server_of
 from peers.bench import Bench
 from peers.planted import FAULTS, Fault
 from peers.program import Died
+from peers.shell import BotPlayer, Host
 from strength import a_few, times
 
 from kiebitz.dissectors.conformance import bots as player_module
@@ -22,7 +22,6 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.probing.message_reader import MessageReader
-from kiebitz.dissectors.probing.simulated_table import SimulatedTable
 from kiebitz.dissectors.probing.spelling_style import SpellingStyle
 from kiebitz.dissectors.registry import dissector_of
 
@@ -72,43 +71,26 @@ def dissector(protocol: str) -> Dissector:
     return found
 
 
-def joined(
-    protocol: str, seed: int, games: int = 0, aim: TargetMessage | None = None
-) -> tuple[Bench, list[Seated]]:
-    seats = SEATS[protocol]
-    bench = Bench(server_of(protocol, "", GAMES[protocol], seed, seats))
+def joined(protocol: str, seed: int, games: int = 0, **about: Any) -> tuple[Bench, list[BotPlayer]]:
+    bench = Bench(server_of(protocol, games=GAMES[protocol], seed=seed, players=SEATS[protocol]))
     players = [
-        Seated(dissector(protocol), name, 10 * seed + number, games, aim)
-        for number, name in enumerate(NAMES[:seats])
+        player_of(protocol, name, seed=seed, games=games, **about) for name in NAMES[: SEATS[protocol]]
     ]
     for player in players:
         bench.connect(player)
     return bench, players
 
 
-def hosted(protocol: str, seed: int, in_company: bool) -> tuple[Bench, Hosting]:
-    bench, hosting = hosting_of(protocol, seed, in_company)
-    for name in NAMES[:1] if in_company else NAMES[: SEATS[protocol]]:
-        bench.connect(player_of(protocol, name, seed=seed))
-    return bench, hosting
-
-
-def hosting_of(
-    protocol: str, seed: int, in_company: bool, aim: TargetMessage | None = None
-) -> tuple[Bench, Hosting]:
-    """Return a simple host, alone or in company."""
-    about, seats = dissector(protocol), SEATS[protocol]
-    assert about.conformance.simulated_server is not None
-    assert about.conformance.bot is not None
-    host = about.conformance.simulated_server(seats, seed, GAMES[protocol])
-    others = [about.conformance.bot(name, 10 * seed + len(name), 0) for name in NAMES[1:seats]]
-    hosting = Hosting(
-        about, SimulatedTable(host, others) if in_company else host, 1 + (protocol == "cgml"), aim
+def in_company(protocol: str, seed: int, **about: Any) -> Bench:
+    """Return a server at which bots without connections take all seats but one."""
+    seats = SEATS[protocol]
+    company = NAMES[1:seats]
+    return Bench(
+        server_of(protocol, games=GAMES[protocol], seed=seed, players=seats, company=company, **about)
     )
-    return Bench(hosting), hosting
 
 
-def are_there(sides: Sequence[Seated | Hosting]) -> bool:
+def are_there(sides: Sequence[BotPlayer | Host]) -> bool:
     return any(side.place is not None for side in sides)
 
 
@@ -122,12 +104,12 @@ def faults(protocol: str, bench: Bench) -> list[str]:
 @pytest.mark.full(but=1)
 @pytest.mark.usefixtures("strict")
 @pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
-@pytest.mark.parametrize("protocol", SEATS)
+@pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
 def test_players_play_whole_games_without_a_fault(protocol: str, seed: int) -> None:
     bench, players = joined(protocol, seed)
     bench.run(ENOUGH_S)
     assert bench.server.games == GAMES[protocol]
-    assert {player.simple.games for player in players} == {GAMES[protocol]}
+    assert {player.bot.games for player in players} == {GAMES[protocol]}
     assert faults(protocol, bench) == []
 
 
@@ -151,7 +133,7 @@ def run(protocol: str, seed: int) -> Bench:
 def test_a_player_that_has_had_enough_leaves(protocol: str) -> None:
     bench, players = joined(protocol, 1, games=1)
     bench.run(ENOUGH_S, until=lambda: any(player.over for player in players))
-    assert any(player.simple.is_finished for player in players)
+    assert any(player.bot.is_finished for player in players)
     assert faults(protocol, bench) == []
 
 
@@ -180,7 +162,7 @@ QUICK_AIMS = {
 def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
     for seed in range(1, 6):
         games = 1 if name in ("BEENDEN", "LOGO") else 0
-        bench, players = joined(protocol, seed, games, TargetMessage(name))
+        bench, players = joined(protocol, seed, games, aim=TargetMessage(name))
         bench.run(ENOUGH_S, until=partial(are_there, players))
         places = [player.place for player in players if player.place is not None]
         if places:
@@ -197,22 +179,13 @@ def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> N
 
 @pytest.mark.full(but=3)
 @pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize(
-    ("protocol", "in_company"),
-    # A host of Catan plays the longest games of all; its bots do so above, too.
-    a_few(
-        [(protocol, in_company) for protocol in SEATS for in_company in (False, True)],
-        lambda row: row[0] != "catan",
-        lambda row: f"{row[0]}-{'in-company' if row[1] else 'alone'}",
-    ),
-)
+@pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
 @pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
-def test_hosts_lead_whole_games_without_a_fault(protocol: str, seed: int, in_company: bool) -> None:
-    bench, hosting = hosted(protocol, seed, in_company)
-    host = hosting.host.host if isinstance(hosting.host, SimulatedTable) else hosting.host
-    bench.run(ENOUGH_S, until=lambda: host.games >= GAMES[protocol])
-    bench.run(0.5)
-    assert host.games == GAMES[protocol]
+def test_bots_without_connections_play_whole_games_without_a_fault(protocol: str, seed: int) -> None:
+    bench = in_company(protocol, seed)
+    bench.connect(player_of(protocol, NAMES[0], seed=seed))
+    bench.run(ENOUGH_S)
+    assert bench.server.games == GAMES[protocol]
     assert faults(protocol, bench) == []
 
 
@@ -231,8 +204,10 @@ QUICK_PLACES = {
 def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
     """One client is external, and need not pursue the aim."""
     for seed in range(1, 11):
-        bench, hosting = hosting_of(protocol, seed, in_company=True, aim=TargetMessage(name))
-        bench.connect(Seated(dissector(protocol), NAMES[0], seed, games=name == "+LOGO"))
+        bench = in_company(protocol, seed, aim=TargetMessage(name))
+        hosting = bench.server
+        assert isinstance(hosting, Host)
+        bench.connect(player_of(protocol, NAMES[0], seed=seed, games=int(name == "+LOGO")))
         bench.run(ENOUGH_S, until=partial(are_there, [hosting]))
         if hosting.place is not None:
             frame = dissector(protocol).codec.encode(name, "s2c", hosting.place.fields)
@@ -282,15 +257,11 @@ def test_nonsense_is_ignored(protocol: str) -> None:
 )
 def test_a_peer_s_fault_causes_no_error_and_no_endless_reply(fault: Fault) -> None:
     protocol, seats = fault.protocol, SEATS[fault.protocol]
-    is_server = fault.role == "server"
+    in_server, in_player = (fault.name, "") if fault.role == "server" else ("", fault.name)
     with suppress(Died):
-        if is_server:
-            bench = Bench(server_of(protocol, fault.name, 1, 1, seats))
-        else:
-            bench, _ = hosting_of(protocol, 1, in_company=False)
+        bench = Bench(server_of(protocol, in_server, games=1, players=seats))
         for name in NAMES[:seats]:
-            simple = Seated(dissector(protocol), name, 1)
-            bench.connect(simple if is_server else player_of(protocol, name, fault.name))
+            bench.connect(player_of(protocol, name, in_player))
         # The bench fails where they never end.
         bench.run(5.0)
 

@@ -19,7 +19,8 @@ from peers.program import Died
 from strength import a_few
 
 DIED = "died"
-LOGIN = '<connect status="active"><player id="{}"><name>Zoe</name></player></connect>\r\n\r\n'
+ABOUT = '<player id="{}"><name>Zoe</name><race>bot</race></player><game>licitovany_marias</game>'
+LOGIN = f'<connect status="active">{ABOUT}</connect>\r\n\r\n'
 HALLO = b'{"Hallo":{"Version":"x"}}\n'
 CHAT = b'{"Chatnachricht senden":{"Nachricht":"Gr\xc3\xbc\xc3\x9f Gott"}}\n'
 NO_CARDS = b"!MODEL\n!SPIEL\n" + b"KREUZ\nAS\n" * 14
@@ -208,15 +209,20 @@ def matches(pattern: str, bench: Bench, who: str = "Anna") -> bool:
 
 @exhibited
 def in_game(
-    fault: str, protocol: str, spoils: Callable[[bytes], list[bytes]], pattern: str, seconds: float = 5
+    fault: str,
+    protocol: str,
+    spoils: Callable[[bytes], list[bytes]],
+    pattern: str,
+    seconds: float = 5,
+    who: str = "Anna",
 ) -> object:
     bench = played(protocol, fault, spoils=lambda seat, data: spoils(data), seconds=seconds)
-    return matches(pattern, bench)
+    return matches(pattern, bench, who)
 
 
 @exhibited
-def with_bert(fault: str, protocol: str, berts: str, pattern: str) -> object:
-    return matches(pattern, played(protocol, fault, berts=berts, seconds=5), "Bert")
+def with_bert(fault: str, protocol: str, berts: str, pattern: str, seed: int = 1) -> object:
+    return matches(pattern, played(protocol, fault, berts=berts, seconds=5, seed=seed), "Bert")
 
 
 @exhibited
@@ -253,8 +259,7 @@ def stranger_accepts(fault: str, protocol: str) -> object:
     for number in range(3):
         bench.say(bench.connect(), LOGIN.format(number).encode())
     seat = bench.connect(door=1)
-    said = '<newgroup status="accept" id="4"><player id="99"></player></newgroup>\r\n\r\n'
-    bench.say(seat, said.encode())
+    bench.say(seat, f'<newgroup status="accept" id="4">{ABOUT.format(99)}</newgroup>\r\n\r\n'.encode())
     return seat.text.count("<disconnect")
 
 
@@ -320,6 +325,12 @@ def plays(fault: str, protocol: str, pattern: str) -> object:
 
 
 @exhibited
+def writes(fault: str, protocol: str, text: bytes) -> object:
+    bench = played(protocol, berts=fault, seconds=5)
+    return any(text in data for seat in bench.seats if seat.who == "Bert" for data in seat.said)
+
+
+@exhibited
 def completes(fault: str, protocol: str) -> object:
     return played(protocol, berts=fault, seconds=5).server.games > 0
 
@@ -344,11 +355,11 @@ SHOWN: dict[str, dict[str, tuple[Show, object] | tuple[Show, object, object]]] =
         "shows-rolls": (rolls_shown, True),
     },
     "schafkopf-server": {
-        "waits-for-who-is-gone": (without_bert(b"!ERSTE3", "!ENDE"), False),
-        "takes-any-card": (with_bert("plays-what-it-has-not", "BEENDEN"), False),
-        "lets-suits-be": (with_bert("does-not-follow-suit", "BEENDEN"), False),
-        "takes-any-bid": (in_game(replaced(b"!SPIELSTDU", b"\n.*?\n", b"\nSI\n"), "BOT"), False),
-        "takes-any-flag": (in_game(replaced(b"!MODEL", b"!SPIEL", b"!ERSTE3"), "BOT"), False),
+        "waits-for-who-is-gone": (without_bert(b"!ERSTE3", "!BEENDEN"), False),
+        "takes-any-card": (with_bert("plays-what-it-has-not", "!SIEGER"), True),
+        "lets-suits-be": (with_bert("does-not-follow-suit", "!SIEGER"), True),
+        "takes-any-bid": (in_game(replaced(b"!SPIELSTDU", b"\n.*?\n", b"\nSI\n"), "!ENDE", who="Bert"), True),
+        "takes-any-flag": (in_game(replaced(b"!MODEL", b"!SPIEL", b"!ERSTE3"), "!SIEGER", who="Bert"), True),
         "takes-turn-from-anyone": (said_by_another(b"!ERSTE3", "GEKLOPFT"), True),
         "tells-turns-twice": (same_play(), False),
     },
@@ -370,7 +381,7 @@ SHOWN: dict[str, dict[str, tuple[Show, object] | tuple[Show, object, object]]] =
         "forgets-the-robber": (same_play(), False),
         "lets-anybody-move": (with_bert("rolls-twice", "nicht an der Reihe"), False),
         "builds-without-paying": (with_bert("builds-without-cards", "Zu wenig Rohstoffe"), False),
-        "lets-few-be-discarded": (with_bert("discards-too-few", "Falsche Anzahl"), False),
+        "lets-few-be-discarded": (with_bert("discards-too-few", "Falsche Anzahl", seed=2), False),
         "trades-cheaply": (with_bert("pays-too-little", "Falscher Kurs"), False),
         "builds-anywhere": (
             in_game(
@@ -384,8 +395,8 @@ SHOWN: dict[str, dict[str, tuple[Show, object] | tuple[Show, object, object]]] =
         ),
     },
     "catan-player": {
-        "writes-strasse": (plays("nicht an der Reihe"), True),
-        "builds-between-two-fields": (plays("Dort kann nicht"), True),
+        "writes-strasse": (writes(b'"Strasse"'), True),
+        "builds-between-two-fields": (plays("Fehler"), True),
     },
     "okey-server": {
         "never-times-out": (silent_for(20), False),

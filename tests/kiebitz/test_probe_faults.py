@@ -58,6 +58,7 @@ def probed(peer: str, fault: str, cases: list[str], seconds: float = 600.0) -> l
         *("--timeout", str(WAIT_S), "--rate", "1000", "--max-time", str(seconds), *only),
     )
     assert "Traceback" not in done.err
+    assert done.out, done.err
     results: list[dict[str, Any]] = done.json["results"]
     assert done.status == (3 if any(each["verdict"] == "FAILED" for each in results) else 0), done.err
     return results

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from peers.bench import Bench, Spoils
 from peers.planted import PEERS
-from peers.program import Player, Server, Setup
+from peers.program import Setup
+from peers.shell import BotPlayer, Host
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Diagnostic
@@ -19,18 +22,16 @@ PATIENCE_S = 30.0
 """Time limit in seconds of the bench's simulated clock."""
 
 
-def server_of(protocol: str, fault: str = "", games: int = 0, seed: int = 1, players: int = 0) -> Server:
+def server_of(protocol: str, fault: str = "", **about: Any) -> Host:
     """Return a server; with a fault, if one is named."""
-    server = PEERS[f"{protocol}-server"](
-        Setup(fault=fault, seed=seed, games=games, players=players, points=5)
-    )
-    assert isinstance(server, Server)
+    server = PEERS[f"{protocol}-server"](Setup(fault=fault, points=5, **about))
+    assert isinstance(server, Host)
     return server
 
 
-def player_of(protocol: str, name: str, fault: str = "", seed: int = 1) -> Player:
-    player = PEERS[f"{protocol}-player"](Setup(fault=fault, seed=seed, name=name))
-    assert isinstance(player, Player)
+def player_of(protocol: str, name: str, fault: str = "", **about: Any) -> BotPlayer:
+    player = PEERS[f"{protocol}-player"](Setup(fault=fault, name=name, **about))
+    assert isinstance(player, BotPlayer)
     return player
 
 
@@ -45,10 +46,10 @@ def seated(
     """Return a table with all players seated. Bert has the fault `berts`, or its messages are spoilt."""
     seats = SEATS[protocol]
     count = GAMES[protocol] if games is None else games
-    bench = Bench(server_of(protocol, fault, count, seed, seats))
+    bench = Bench(server_of(protocol, fault, games=count, seed=seed, players=seats))
     for name in NAMES[:seats]:
         is_bert = name == "Bert"
-        player = player_of(protocol, name, berts if is_bert else "", seed)
+        player = player_of(protocol, name, berts if is_bert else "", seed=seed)
         bench.connect(player, spoils=spoils if is_bert else None)
     return bench
 

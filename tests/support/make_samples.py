@@ -9,9 +9,8 @@ import gzip
 from pathlib import Path
 
 from command import ROOT
+from games_in_memory import NAMES, player_of, server_of
 from peers.bench import Bench
-from peers.planted import PEERS
-from peers.program import Player, Server, Setup
 
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.database.schema import MEMORY
@@ -19,7 +18,6 @@ from kiebitz.storage.export.export import FORMATS
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.recorder import Recorder
 
-NAMES = ("Anna", "Bert", "Cleo", "Dora")
 SEATS = {"maexchen": 2, "schafkopf": 4, "catan": 3, "okey": 4, "cgml": 3}
 GAMES = {"maexchen": 4, "schafkopf": 1, "catan": 1, "okey": 1, "cgml": 2}
 """Number of games that reaches most messages in a small file."""
@@ -32,13 +30,9 @@ def sample_path(protocol: str) -> Path:
 def played(protocol: str) -> Bench:
     """Return the game of a sample."""
     seats = SEATS[protocol]
-    server = PEERS[f"{protocol}-server"](Setup(games=GAMES[protocol], players=seats, points=5))
-    assert isinstance(server, Server)
-    bench = Bench(server)
+    bench = Bench(server_of(protocol, games=GAMES[protocol], players=seats))
     for name in NAMES[:seats]:
-        player = PEERS[f"{protocol}-player"](Setup(name=name))
-        assert isinstance(player, Player)
-        bench.connect(player)
+        bench.connect(player_of(protocol, name))
     bench.run(60)
     return bench
 

@@ -97,7 +97,7 @@ schafkopf-server waits-for-who-is-gone (alone): ERSTE3/cut/close MODEL/cut/reset
 schafkopf-server closes-all: SPIELSTDU/modus/unknown ERSTE3/klopft/unknown */left-out
 schafkopf-server ignores-half-close (alone): ERSTE3/cut/half-close MODEL/cut/half-close
 schafkopf-server writes-latin-1: MODEL/said */cut/close
-schafkopf-server numbers-all-alike: GEKLOPFT/said */cut/close
+schafkopf-server numbers-all-alike: GEKLOPFT/said MODEL/said */cut/close
 schafkopf-server shows-a-hand: MODEL/said
 schafkopf-server gives-tricks-to-the-first: SIEGER/said DRAN/said
 schafkopf-server names-the-losers: SIEGER/said
@@ -132,7 +132,7 @@ catan-server writes-latin-1: game
 catan-player dies-on-bad-utf8: rubbish Statusupdate/Spieler/latin-1 BAD_UTF8
 catan-player dies-on-broken-json: BAD_UTF8 */utf-16 empty
 catan-player dies-on-an-unknown-message: unknown-message
-catan-player dies-when-refused: Fehler/whole Fehler/Meldung/left-out Fehler/*
+catan-player dies-when-refused (alone): Fehler/whole Fehler/Meldung/left-out Fehler/*
 catan-player writes-latin-1: game
 catan-player wants-an-odd-colour: Spieler/said
 catan-player forgets-what-to-build: Bauen/said
@@ -176,11 +176,11 @@ cgml-server waits-for-who-is-gone: licite/cut/close playcard/cut/reset ENDED
 cgml-server keeps-groups-of-who-is-gone (alone): licite/cut/close playcard/cut/reset ENDED
 cgml-server ignores-half-close (alone): licite/cut/half-close playcard/cut/half-close
 cgml-server keeps-pauses-to-itself: pause.start/whole
-cgml-server deals-a-card-twice: dial/said playcard/said round/said
+cgml-server deals-a-card-twice: dial/said playcard/said round/said result/said
 cgml-server gives-tricks-to-the-first: round/said
 cgml-server pays-too-much: result/said
 cgml-player dies-on-bad-utf8: newgame/player/latin-1 connect/game/latin-1 BAD_UTF8
-cgml-player dies-on-broken-xml: BAD_UTF8 */utf-16
+cgml-player dies-on-broken-xml: BAD_UTF8 */utf-16 */left-out
 cgml-player dies-on-an-unknown-element: unknown-message
 cgml-player leaves-elements-open (alone): playcard.ask/whole playcard.ask/*
 cgml-player repeats-the-bid: licite/said

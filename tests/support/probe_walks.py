@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from games_in_memory import server_of
 from make_samples import SEATS, sample_path
 from peers.bench import FIRST_PORT, Bench, Seat
-from peers.planted import PEERS
-from peers.program import Server, Setup
 
 from kiebitz.dissectors.model import port_of
 from kiebitz.dissectors.probing.routes import InjectionPoint, Route
@@ -34,9 +33,7 @@ def sample(protocol: str) -> Script:
 
 def bench_of(protocol: str, seed: int = 1, fault: str = "") -> Bench:
     """Return a server of the kind that has played the sample; of another seed it plays another game."""
-    server = PEERS[f"{protocol}-server"](Setup(fault=fault, seed=seed, players=SEATS[protocol], points=5))
-    assert isinstance(server, Server)
-    return Bench(server)
+    return Bench(server_of(protocol, fault, seed=seed, players=SEATS[protocol]))
 
 
 class Walk:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 Fields = Mapping[str, Any]
 Counts = Mapping[str, int]
 
-POINTS = 10
 _MAX_TURNS = 200
 """Maximum number of turns in a game; then the player with most points has won."""
 
@@ -49,7 +48,7 @@ class SimulatedGame:
         self.winner: int | None = None
         self.longest: int | None = None
         self.army: int | None = None
-        self._island = IslandModel(self.karte)
+        self.island = IslandModel(self.karte)
         self._order = self._chance.sample(players, len(players))
         self._founding = [*self._order, *reversed(self._order)]
         self._village: Spot = ()
@@ -73,7 +72,7 @@ class SimulatedGame:
 
     def seen_points(self, player: int) -> int:
         """Return the points of a player that others see."""
-        buildings = self._island.buildings
+        buildings = self.island.buildings
         towns = len(buildings.owned(player, DORF)) + 2 * len(buildings.owned(player, STADT))
         return towns + 2 * (self.longest == player) + 2 * (self.army == player)
 
@@ -91,12 +90,9 @@ class SimulatedGame:
         """Raise Refused unless the player has one of these statuses."""
         require(self._host.statuses[player] in statuses, "Du bist nicht an der Reihe")
 
-    def _can_pay(self, player: int, counts: Counts) -> bool:
-        return self.owners[player].hand >= Counter(counts)
-
     def afford(self, player: int, counts: Counts) -> None:
         """Raise Refused unless the player can pay this."""
-        require(self._can_pay(player, counts), "Zu wenig Rohstoffe")
+        require(self.owners[player].hand >= Counter(counts), "Zu wenig Rohstoffe")
 
     def left(self, kind: str) -> int:
         """Return how many cards of a resource the bank has."""
@@ -104,7 +100,7 @@ class SimulatedGame:
 
     def rates(self, player: int) -> dict[str, int]:
         """Return the rates at which a player trades with the bank."""
-        return self._island.board.rates(self._island.buildings.towns(player))
+        return self.island.board.rates(self.island.buildings.towns(player))
 
     def gain(self, player: int, counts: Counts) -> None:
         """Give a player resources, and inform all clients."""
@@ -120,13 +116,13 @@ class SimulatedGame:
         self._host.broadcast("Kosten", shown_to, Spieler=player, Rohstoffe=dict(counts))
 
     def _built(self, player: int, typ: str, where: Spot) -> None:
-        self._island.buildings[where] = Building(player, typ)
+        self.island.buildings[where] = Building(player, typ)
         told = {"Eigentümer": player, "Typ": typ, "Ort": [ort(place) for place in where]}
         self._host.broadcast("Bauvorgang", **{"Gebäude": told})
 
     def _judge(self, player: int) -> None:
         """Update the longest road and the largest army, and check if the player has won."""
-        island = self._island
+        island = self.island
         lengths = {one: longest_road(island.buildings, island.board, one) or 0 for one in self.owners}
         best = max(lengths.values())
         ahead = [one for one, length in lengths.items() if length == best]
@@ -140,7 +136,7 @@ class SimulatedGame:
         if knights > most and self.army != player:
             self.army = player
             self._host.broadcast("Größte Rittermacht", Spieler=player)
-        if not self._founding and player == self.turn and self.points(player) >= POINTS:
+        if not self._founding and player == self.turn and self.points(player) >= self._host.points:
             self.winner = player
 
     def _roll(self, player: int, fields: Fields) -> None:
@@ -163,7 +159,7 @@ class SimulatedGame:
 
         If the bank has too little of a resource for all, it yields none of it.
         """
-        island = self._island
+        island = self.island
         dues = island.buildings.dues(island.board, number, island.robber)
         for kind in ROHSTOFFE:
             if sum(due.get(kind, 0) for due in dues.values()) > self.left(kind):
@@ -209,12 +205,12 @@ class SimulatedGame:
 
     def _robbed(self, player: int, fields: Fields) -> tuple[Hex, int | None]:
         to, target = at(fields["Ort"]), fields.get("Ziel")
-        require(to in self._island.land and to != self._island.robber, "Dort kann der Räuber nicht hin")
-        require(target is None or target in self._island.robbable(player, to), "Dort wohnt niemand")
+        require(to in self.island.land and to != self.island.robber, "Dort kann der Räuber nicht hin")
+        require(target is None or target in self.island.robbable(player, to), "Dort wohnt niemand")
         return to, target
 
     def _steal(self, player: int, to: Hex, target: int | None) -> None:
-        self._island.robber = to
+        self.island.robber = to
         held = sorted(self.owners[target].hand.elements()) if target is not None else []
         if target is None or not held:
             return
@@ -232,12 +228,12 @@ class SimulatedGame:
             return
         self.may(player, "Handeln oder Bauen")
         self.afford(player, COSTS[typ])
-        require(where in self._island.free(player, typ), "Dort kann nicht gebaut werden")
+        require(where in self.island.free(player, typ), "Dort kann nicht gebaut werden")
         self.pay(player, COSTS[typ])
         self._built(player, typ, where)
 
     def _found(self, player: int, typ: str, where: Spot) -> None:
-        island = self._island
+        island = self.island
         self.may(player, "Dorf bauen" if typ == DORF else "Straße bauen")
         is_free = where in island.free(player, typ)
         is_there = typ == DORF or where in island.board.edges_at(self._village)
@@ -290,12 +286,12 @@ class SimulatedGame:
         roads = [spot(map(at, fields[key])) for key in ("Straße 1", "Straße 2") if key in fields]
         laid: list[Spot] = []
         for road in roads:
-            if road in self._island.free(player, STRASSE):
-                self._island.buildings[road] = Building(player, STRASSE)
+            if road in self.island.free(player, STRASSE):
+                self.island.buildings[road] = Building(player, STRASSE)
                 laid.append(road)
         if laid != roads:
             for road in laid:
-                del self._island.buildings[road]
+                del self.island.buildings[road]
             raise RequestRefused("Dort kann nicht gebaut werden")
         self._play(player, "Straßenbau")
         self._host.broadcast("Straßenbaukarte ausspielen", **{"Spieler": player, **fields})

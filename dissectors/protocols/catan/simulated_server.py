@@ -17,6 +17,9 @@ _MIN_PLAYERS, _MAX_PLAYERS = 3, 4
 class CatanServer(SimulatedServer):
     """A simulated Catan server that begins once all connected players, at least `players`, are ready."""
 
+    points = 10
+    """Number of points that win a game."""
+
     def __init__(self, players: int = _MIN_PLAYERS, seed: int = 1, games: int = 0) -> None:
         super().__init__(max(players, _MIN_PLAYERS), seed, games)
         self.statuses: dict[int, str] = {}
@@ -26,7 +29,7 @@ class CatanServer(SimulatedServer):
         self._names: dict[int, str] = {}
         self._colours: dict[int, str] = {}
         self._shown: dict[int, dict[str, Any]] = {}
-        self._game: SimulatedGame | None = None
+        self.game: SimulatedGame | None = None
 
     def _client_connected(self, connection: int, address_index: int) -> None:
         self._send_to(connection, "Hallo", Version="Kiebitz 1.0 (Probe)", Protokoll="1.0")
@@ -39,8 +42,8 @@ class CatanServer(SimulatedServer):
         self._update()
         for known in (self.statuses, self._names, self._colours, self._shown):
             known.pop(player, None)
-        if self._game is not None:
-            winner = max(self.statuses, key=self._game.points, default=player)
+        if self.game is not None:
+            winner = max(self.statuses, key=self.game.points, default=player)
             self._end("Die Verbindung zu einem Spieler ist verloren.", winner)
 
     def _receive(self, connection: int, name: str, fields: Fields) -> None:
@@ -56,7 +59,7 @@ class CatanServer(SimulatedServer):
             return
         self._update()
         self._send_to(connection, "OK")
-        game = self._game
+        game = self.game
         ready = [self.statuses[one] == "Wartet auf Spielbeginn" for one in self._numbers_at.values()]
         if game is not None and game.winner is not None:
             name_of = self._names.get(game.winner, str(game.winner))
@@ -73,13 +76,13 @@ class CatanServer(SimulatedServer):
                 self._colours[player] = fields.get("Farbe", self._colours.get(player, FARBEN[0]))
             case "Spiel starten" if self.statuses[player] == "Spiel starten":
                 self._make_ready(player)
-            case _ if self._game is not None:
-                self._game.request(player, name, fields)
+            case _ if self.game is not None:
+                self.game.request(player, name, fields)
             case _:
                 raise RequestRefused(f"{name} geht jetzt nicht")
 
     def _join(self, connection: int) -> None:
-        if self._game is not None or len(self._numbers_at) >= _MAX_PLAYERS:
+        if self.game is not None or len(self._numbers_at) >= _MAX_PLAYERS:
             self._send_to(connection, "Fehler", Meldung="Das Spiel hat schon begonnen, oder es sind alle da")
             self._queue(Disconnect(connection))
             return
@@ -99,13 +102,13 @@ class CatanServer(SimulatedServer):
         self.statuses[player] = "Wartet auf Spielbeginn"
 
     def _begin(self) -> None:
-        self._game = SimulatedGame(self, [*self._numbers_at.values()])
-        self.broadcast("Spiel gestartet", Karte=self._game.karte)
-        self._game.begin()
+        self.game = SimulatedGame(self, [*self._numbers_at.values()])
+        self.broadcast("Spiel gestartet", Karte=self.game.karte)
+        self.game.begin()
         self._update()
 
     def _end(self, why: str, winner: int) -> None:
-        self._game = None
+        self.game = None
         self.broadcast("Spiel beendet", Nachricht=why, Sieger=winner)
         self.games += 1
         if self.is_finished:
@@ -135,7 +138,7 @@ class CatanServer(SimulatedServer):
         shown: dict[str, Any] = {"id": player, "Status": self.statuses[player]}
         if player in self._names:
             shown |= {"Name": self._names[player], "Farbe": self._colours[player]}
-        game = self._game
+        game = self.game
         if game is None or player not in game.owners:
             return shown
         owner = game.owners[player]

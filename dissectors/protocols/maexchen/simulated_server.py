@@ -11,9 +11,6 @@ from typing import NamedTuple
 from kiebitz.dissectors.conformance.bots import Fields, SendMessage, SimulatedServer
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, beats, rank, written
 
-_ANSWER_TIMEOUT_S = 1.0
-"""Timeout for an answer in seconds: longer than that of real servers, as programs under test may be slow."""
-
 _PAUSE_S = 0.05
 _MAX_TURNS = 40
 """Maximum number of turns in a round: each announcement beats the one before, and there are 21."""
@@ -37,6 +34,9 @@ class MaexchenServer(SimulatedServer):
 
     Each round counts as a game.
     """
+
+    answer_timeout_s = 1.0
+    """Timeout for an answer in seconds; longer than real servers', as programs under test may be slow."""
 
     def __init__(self, players: int, seed: int = 1, games: int = 0) -> None:
         super().__init__(players, seed, games)
@@ -96,7 +96,7 @@ class MaexchenServer(SimulatedServer):
 
     def _wait(self) -> _Question:
         self._questions += 1
-        self._schedule(_ANSWER_TIMEOUT_S, partial(self._too_late, self._questions))
+        self._schedule(self.answer_timeout_s, partial(self._too_late, self._questions))
         return (yield)
 
     def _too_late(self, question: int) -> None:

@@ -1,218 +1,133 @@
-"""A Catan server: connections, the lobby and the chat; `catan_table.py` has the game."""
+"""A Catan server."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from contextlib import suppress
-from itertools import count
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from catan_island import Truth
+from kiebitz.dissectors.conformance.bots import SendMessage
+from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer as Simulated
+from peers.program import Link, Setup
+from peers.shell import Host
 
-from kiebitz.dissectors.protocols.catan.words import FARBEN, KARTEN, ROHSTOFFE
-from peers.catan_table import REQUESTS, Table, TalkingServer
-from peers.catan_words import Refused
-from peers.program import Died, LineServer, Link, Setup
+FORGIVEN = {
+    "lets-anybody-move": "Du bist nicht an der Reihe",
+    "builds-without-paying": "Zu wenig Rohstoffe",
+    "builds-anywhere": "Dort kann nicht gebaut werden",
+    "trades-cheaply": "Falscher Kurs",
+    "lets-few-be-discarded": "Falsche Anzahl",
+    "lets-colours-be-shared": "Farbe bereits vergeben",
+}
+"""Fault -> the reason for which requests are not refused."""
 
-FEWEST, MOST = 3, 4
-LONGEST_TEXT = 1000
 
-
-class CatanServer(LineServer):
-    """A server that begins once all connected players are ready, `players` at least (three by default)."""
+class CatanServer(Host):
+    protocol = "catan"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._told = TalkingServer(self._speak, self)
-        self._by_name: dict[str, Link] = {}
-        self._players: dict[Link, int] = {}
-        self._ids = count(1)
-        self._table: Table | None = None
-
-    # Connections.
-
-    def welcome(self, link: Link) -> None:
-        self._send(link, "Hallo", {"Version": "Probestück 1.0 (Kiebitze)", "Protokoll": "1.0"})
+        assert isinstance(self.simulated, Simulated)
+        self.simulated.points = setup.points
+        self._simulated = self.simulated
+        self._ids: dict[int, int] = {}
+        """Players by connection."""
+        self._asked: dict[str, Any] = {}
 
     def leave(self, link: Link) -> None:
-        player = self._players.pop(link, None)
-        if player is None:
-            return
-        if self.has("tells-nobody-who-is-gone"):
-            self._told.ids.pop(str(link.number))
-            return
-        self._told.hang_up(str(link.number))
-        self._told.chosen.pop(player, None)
-        self._told.colours.pop(player, None)
-        if self._table is not None:
-            points = self._told.truth.points
-            best = max(self._told.names, key=lambda other: points[other], default=player)
-            self._end("Die Verbindung zu einem Spieler ist verloren.", best)
+        self._ids.pop(link.number, None)
+        if not self.has("tells-nobody-who-is-gone"):
+            super().leave(link)
 
     def farewell(self, link: Link, why: str) -> None:
-        self._refuse(link, why)
+        self.send(link, SendMessage("Fehler", {"Meldung": why}))
 
-    def _speak(self, client: str, data: bytes) -> None:
-        if self.has("writes-latin-1"):
-            data = data.decode().encode("latin-1", "replace")
-        if self.has("forgets-line-ends") and data.startswith(b'{"Chat'):
-            data = data.removesuffix(b"\n") + b" " * 2
-        if self.has("confirms-twice") and data == b'{"OK":{}}\n':
-            data *= 2
-        if self.has("confirms-nothing") and data == b'{"OK":{}}\n':
+    def misread(self, link: Link, read: Decoded, frame: bytes) -> None:
+        self.dies("dies-on-broken-json", read)
+        self.dies("dies-on-a-missing-attribute", read, "missing-attribute")
+        self.dies("dies-on-an-unknown-message", read, "unknown-message")
+        if not frame.strip():
             return
-        self._by_name[client].send(data)
+        if self.has("builds-anywhere") and read.row is not None and "Ort" in read.fields:
+            self._send([*self._built(read.fields, link.number), SendMessage("OK", {}, link.number)])
+        else:
+            self._refuse(link, read.violations[0].text)
 
-    def _send(self, link: Link, name: str, body: Mapping[str, Any]) -> None:
-        text = json.dumps({name: body}, ensure_ascii=False, separators=(",", ":"))
-        link.send(text.encode() + b"\n")
+    def request(self, link: Link, name: str, fields: dict[str, Any]) -> None:
+        if link.number not in self._ids and name != "Hallo":
+            self._refuse(link, "Erst Hallo")
+            return
+        self._asked = fields
+        game = self._simulated.game
+        if game is None or not self.has("forgets-the-robber"):
+            super().request(link, name, fields)
+            return
+        robber, game.island.robber = game.island.robber, None if name == "Würfeln" else game.island.robber
+        super().request(link, name, fields)
+        game.island.robber = robber if name == "Würfeln" else game.island.robber
 
     def _refuse(self, link: Link, why: str) -> None:
-        self._send(link, "Fehler", {"Meldung": why})
+        if self.has("closes-all"):
+            self.give_up(link, why)
+        elif not self.has("refuses-in-silence"):
+            self.farewell(link, why)
 
-    # Requests.
+    def altered(self, said: SendMessage, batch: Sequence[SendMessage]) -> Iterable[SendMessage]:
+        fields, to = dict(said.fields), said.to
+        match said.name:
+            case "Fehler":
+                yield from self._forgiven(fields["Meldung"], to)
+                return
+            case "OK" if self.has("confirms-nothing"):
+                return
+            case "OK" if self.has("confirms-twice"):
+                yield said
+            case "Willkommen":
+                self._ids[to] = fields["id"]
+                if self.has("numbers-all-alike"):
+                    fields["id"] = 1
+            case "Chatnachricht" if fields.get("Absender") != self._ids[to]:
+                if self.has("answers-only-who-asks"):
+                    return
+            case "Statusupdate":
+                self._alter_status(fields, batch)
+            case "Ertrag" | "Kosten" if isinstance(fields["Rohstoffe"], int):
+                if self.has("shows-what-is-stolen"):
+                    fields["Rohstoffe"] = next(
+                        one.fields["Rohstoffe"]
+                        for one in batch
+                        if (one.name, one.fields["Spieler"]) == (said.name, fields["Spieler"])
+                        and isinstance(one.fields["Rohstoffe"], dict)
+                    )
+            case "Kosten" if self.has("charges-too-much") and any(one.name == "Bauvorgang" for one in batch):
+                first, *_ = fields["Rohstoffe"]
+                fields["Rohstoffe"] = {**fields["Rohstoffe"], first: fields["Rohstoffe"][first] + 1}
+        yield SendMessage(said.name, fields, to)
 
-    def line(self, link: Link, line: bytes) -> None:
-        if not line.strip():
-            return
-        try:
-            name, body = self._read(line)
-            if self.has("dies-on-a-missing-attribute"):
-                self._look_up(name, body)
-            self._request(link, name, body)
-        except Refused as refusal:
-            if self.has("closes-all"):
-                self.give_up(link, str(refusal))
-            elif not self.has("refuses-in-silence"):
-                self._refuse(link, str(refusal))
-        if self._table is not None and self._table.winner is not None:
-            winner = self._table.winner
-            self._end(f"Spieler {self._told.chosen[winner]} hat das Spiel gewonnen.", winner)
+    def _forgiven(self, why: str, to: int) -> Iterable[SendMessage]:
+        if self.has(next((fault for fault, reason in FORGIVEN.items() if reason == why), "no fault")):
+            if self.has("builds-anywhere"):
+                yield from self._built(self._asked, to)
+            yield SendMessage("OK", {}, to)
+        elif to in self._at:
+            self._refuse(self._at[to], why)
 
-    def _read(self, line: bytes) -> tuple[str, Mapping[str, Any]]:
-        """Return a request's name and attributes. Raises Refused."""
-        self.text(line)
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as problem:
-            if self.has("dies-on-broken-json"):
-                raise Died from problem
-            raise Refused("Das ist kein JSON") from problem
-        if not isinstance(value, dict) or len(value) != 1:
-            raise Refused("Ein Objekt mit einer Nachricht wird erwartet")
-        ((name, body),) = value.items()
-        if not isinstance(body, dict):
-            raise Refused("Die Nachricht ist kein Objekt")
-        return name, body
+    def _built(self, asked: dict[str, Any], builder: int) -> Iterable[SendMessage]:
+        building = {"Eigentümer": self._ids[builder], "Typ": asked["Typ"], "Ort": asked["Ort"]}
+        return [SendMessage("Bauvorgang", {"Gebäude": building}, to) for to in self._ids]
 
-    def _look_up(self, name: str, body: Mapping[str, Any]) -> None:
-        for key in {"Bauen": ("Typ", "Ort"), "Chatnachricht senden": ("Nachricht",)}.get(name, ()):
-            if key not in body:
-                raise Died(key)
+    def _alter_status(self, fields: dict[str, Any], batch: Sequence[SendMessage]) -> None:
+        player = fields["Spieler"] = dict(fields["Spieler"])
+        if player.get("Siegpunkte") and self.has("counts-points-wrong"):
+            player["Siegpunkte"] += 1
+        if isinstance(player.get("Rohstoffe"), int) and self.has("shows-hands"):
+            player["Rohstoffe"] = next(
+                shown["Rohstoffe"]
+                for shown in (one.fields["Spieler"] for one in batch if one.name == "Statusupdate")
+                if shown["id"] == player["id"] and isinstance(shown.get("Rohstoffe"), dict)
+            )
 
-    def _request(self, link: Link, name: str, body: Mapping[str, Any]) -> None:
-        if name == "Hallo" and link not in self._players:
-            self._join(link)
-            return
-        player = self._players.get(link)
-        if player is None:
-            raise Refused("Erst Hallo")
-        match name:
-            case "Chatnachricht senden":
-                self._chat(player, body)
-            case "Spieler":
-                self._configure(player, body)
-            case "Spiel starten":
-                self._ready(player)
-            case _ if name in REQUESTS and self._table is not None and self._table.winner is None:
-                REQUESTS[name](self._table, player, body)
-            case _ if self.has("dies-on-an-unknown-message"):
-                raise Died(name)
-            case _:
-                raise Refused(f"{name[:LONGEST_TEXT]} geht jetzt nicht")
-
-    # The lobby.
-
-    def _join(self, link: Link) -> None:
-        if self._table is not None or len(self._players) >= MOST:
-            self.give_up(link, "Das Spiel hat schon begonnen, oder es sind alle da")
-            return
-        player, told = next(self._ids), self._told
-        if self.has("numbers-all-alike"):
-            player = 1
-        key = str(link.number)
-        self._players[link], self._by_name[key] = player, link
-        told.ids[key], told.names[player] = player, key
-        told.statuses[player] = "Spiel starten"
-        self._send(link, "Willkommen", {"id": player})
-        for other in told.names:
-            if other != player:
-                told.show(other, told_to=[player])
-        told.update()
-        self.breathe()
-
-    def _text(self, body: Mapping[str, Any], key: str) -> str:
-        value = body.get(key)
-        if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT or not _is_unicode(value):
-            raise Refused(f"{key} fehlt, oder ist kein Text, oder zu lang")
-        return value
-
-    def _chat(self, player: int, body: Mapping[str, Any]) -> None:
-        text = self._text(body, "Nachricht")
-        visibility = [player] if self.has("answers-only-who-asks") else None
-        with self._told.asked(player, "Chatnachricht senden", body):
-            self._told.tell("Chatnachricht", {"Absender": player, "Nachricht": text}, told_to=visibility)
-        self.breathe()
-
-    def _configure(self, player: int, body: Mapping[str, Any]) -> None:
-        name, colour = self._text(body, "Name"), body.get("Farbe")
-        if self._told.statuses[player] != "Spiel starten":
-            raise Refused("Das Spiel ist schon gestartet")
-        if colour not in FARBEN:
-            raise Refused("Keine solche Farbe")
-        with self._told.asked(player, "Spieler", body):
-            self._told.chosen[player], self._told.colours[player] = name, str(colour)
-
-    def _ready(self, player: int) -> None:
-        told = self._told
-        if told.statuses[player] != "Spiel starten" or player not in told.colours:
-            raise Refused("Erst Name und Farbe, und nur einmal")
-        started = [other for other in told.names if told.statuses[other] == "Wartet auf Spielbeginn"]
-        is_taken = told.colours[player] in [told.colours[other] for other in started]
-        if is_taken and not self.has("lets-colours-be-shared"):
-            raise Refused("Farbe bereits vergeben")
-        with told.asked(player, "Spiel starten", {}):
-            told.statuses[player] = "Wartet auf Spielbeginn"
-        if len(started) + 1 == len(told.names) >= max(self.setup.players, FEWEST):
-            self._begin()
-
-    def _begin(self) -> None:
-        told = self._told
-        players = [*told.names]
-        told.truth = Truth(
-            {player: dict.fromkeys(ROHSTOFFE, 0) for player in players},
-            {player: dict.fromkeys(KARTEN, 0) for player in players},
-            dict.fromkeys(players, 0),
-            knights=dict.fromkeys(players, 0),
-        )
-        told.tell("Spiel gestartet", {"Karte": told.karte()})
-        self._table = Table(told, self, self.setup.points)
-        self._table.begin()
-        self.breathe()
-
-    def _end(self, why: str, winner: int) -> None:
-        self._table = None
-        self._told.tell("Spiel beendet", {"Nachricht": why, "Sieger": winner})
-        self.count_game()
-        if self.over:
-            self.close_all()
-            return
-        self._told.statuses = dict.fromkeys(self._told.names, "Spiel starten")
-        self._told.update()
-
-
-def _is_unicode(text: str) -> bool:
-    with suppress(UnicodeEncodeError):
-        return bool(text.encode())
-    return False
+    def written(self, said: SendMessage, data: bytes) -> bytes:
+        if said.name == "Chatnachricht" and self.has("forgets-line-ends"):
+            data = data.removesuffix(b"\n") + b"  "
+        return data.decode().encode("latin-1", "replace") if self.has("writes-latin-1") else data

@@ -1,165 +1,84 @@
-"""A CGML player: logs in, goes where it is sent, bids little and plays what the eleven steps allow."""
+"""A CGML player."""
 
 from __future__ import annotations
 
-import zlib
+from typing import Any
 
-from kiebitz.dissectors.protocols.cgml.cards import (
-    COLOURS,
-    LADDER,
-    PACK,
-    TALON,
-    WITH_TWO_SEVENS,
-    Rules,
-    has_trumps,
-)
-from peers.cgml_wire import Element, Messages, Unreadable, cards, codes, element, message, player, read, words
-from peers.program import Died, LinePlayer, Setup
-
-HIGHEST_BID = LADDER.index("B7")
-GAME = element("game", "licitovany_marias")
+from kiebitz.dissectors.conformance.bots import Fields, SendMessage
+from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.protocols.cgml.cards import PACK, Rules
+from peers.frames import Blocks
+from peers.program import Setup
+from peers.shell import BotPlayer
 
 
-class CgmlPlayer(LinePlayer):
-    """A player; its number follows from its name."""
+class CgmlPlayer(BotPlayer):
+    protocol = "cgml"
+    frames = Blocks
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._number = 1000 + zlib.crc32(setup.name.encode()) % 9000
-        self._group = ""
-        self._messages = Messages()
         self._hand: list[str] = []
         self._table: list[str] = []
-        self._rules = Rules("G", None)
-        self._standing = "PASS"
 
-    @property
-    def _self(self) -> str:
-        number = self._number + self.has("answers-for-another")
-        return player(number, self.setup.name)
+    def misread(self, read: Decoded) -> None:
+        self.dies("dies-on-broken-xml", read)
+        self.dies("dies-on-an-unknown-element", read, "unknown-message")
 
-    def begin(self) -> None:
-        self._messages = Messages()
-        if self._group:
-            self._say(element("newgroup", GAME, self._self, status="accept", id=self._group))
-        else:
-            me = player(self._number, self.setup.name)
-            self._say(element("connect", me, GAME, status="active"))
-
-    def _say(self, said: str) -> None:
-        data = message(said)
-        if self.has("forgets-the-empty-line") and said.startswith("<licite"):
-            data = data.removesuffix(b"\r\n")
-        if self.has("shouts") and said.startswith("<flek"):
-            data = data.upper()
-        if self.has("leaves-elements-open") and said.startswith("<playcard"):
-            data = data.replace(b"</playcard>", b"")
-        self.says.append(data)
-
-    def line(self, line: bytes) -> None:
-        whole = self._messages.line(line)
-        if whole is None:
-            return
-        self.text(whole)
-        try:
-            elements = read(whole)
-        except Unreadable as problem:
-            if self.has("dies-on-broken-xml"):
-                raise Died from problem
-            return
-        for one in elements:
-            self._element(one)
-
-    def _element(self, one: Element) -> None:
-        kind = one.get("type") or one.get("status")
-        match one.tag, kind:
-            case "connect", "complete":
-                self._group, self.calls = one.get("id", ""), True
-                url = one.find("url")
-                self.url = words(url) if url is not None else ""
-            case "newgame", "ask":
-                self._say(element("newgame", self._self, status="reject" if self.over else "accept"))
-                self._hand, self._table, self._standing = [], [], "PASS"
-            case "dial", "cards" if one.get("to") == "hand":
-                self._hand += codes(one)
-                if one.get("from") == "talon":
-                    self._discard()
-            case "licite", "ask":
-                self._bid(words(one))
-            case "licite", "info" if words(one) != "PASS":
-                self._standing = words(one)
-            case "gametype", "ask":
-                self._name_trumps(one)
-            case "gametype", "info":
-                self._hear_trumps(one)
-            case "flek", "ask":
-                self._double(words(one))
-            case "playcard", "ask":
-                self._play()
-            case "playcard", "info" if one.get("to") == "desk":
-                self._table += codes(one)
+    def told(self, name: str, fields: Fields) -> None:
+        match name, fields.get("type"):
+            case "newgame", _:
+                self._hand, self._table = [], []
+            case "dial", "cards" if fields["to"] == "hand":
+                self._hand += fields["card"]
+            case "playcard", "info" if fields.get("to") == "desk":
+                self._table += fields["card"]
             case "round", _:
                 self._table = []
-            case "result" | "cancelgame", _:
-                self.count_game()
-            case (("disconnect" | "abort"), _):
-                pass
-            case tag, _ if self.has("dies-on-an-unknown-element") and tag not in _KNOWN:
-                raise Died(tag)
 
-    def _answer(self, tag: str, *content: str) -> None:
-        self._say(element(tag, *content, type="answer"))
+    def altered(self, said: SendMessage, data: bytes) -> list[bytes]:
+        fields = {**said.fields}
+        match said.name, said.fields.get("type"):
+            case (("newgroup" | "newgame"), _) if self.has("answers-for-another"):
+                fields["player"] = {**fields["player"], "id": fields["player"]["id"] + 1}
+            case "licite", _:
+                return [self._bid(fields, data)]
+            case "gametype", _ if self.has("names-no-trumps"):
+                fields.pop("trumf", None)
+            case "flek", _ if self.has("lowers-the-level"):
+                return [data.replace(fields["flek"].encode(), b"0")]
+            case "flek", _ if self.has("shouts"):
+                return [data.upper()]
+            case "playcard", _:
+                return self._play(fields)
+        return [self.encoded(said.name, fields)]
 
-    def _bid(self, asked: str) -> None:
-        if asked:
-            answer = "YES" if LADDER.index(asked) < HIGHEST_BID and self.random.random() < 0.6 else "NO"
-            self._answer("licite", asked if self.has("repeats-the-bid") else answer)
-            return
-        next_one = LADDER.index(self._standing) + 1
-        bid = LADDER[next_one] if next_one <= HIGHEST_BID and self.random.random() < 0.8 else "PASS"
-        if self.has("bids-what-there-is-not"):
-            bid = "8"
-        self._answer("licite", bid)
+    def _bid(self, fields: Fields, data: bytes) -> bytes:
+        asked = self.latest["licite"].get("licite")
+        if asked and self.has("repeats-the-bid"):
+            data = self.encoded("licite", {**fields, "licite": asked})
+        if not asked and self.has("bids-what-there-is-not"):
+            data = data.replace(f">{fields['licite']}<".encode(), b">8<")
+        return data.removesuffix(b"\r\n") if self.has("forgets-the-empty-line") else data
 
-    def _discard(self) -> None:
-        given = self.random.sample(self._hand, TALON - self.has("discards-too-few"))
-        self._hand = [card for card in self._hand if card not in given]
-        self._say(element("playcard", cards(given), type="cards", **{"from": "hand", "to": "talon"}))
-
-    def _name_trumps(self, one: Element) -> None:
-        asked = one.find("licite")
-        game = words(asked) if asked is not None else "G"
-        colours = self.random.sample(COLOURS.lower(), 1 + (game in WITH_TWO_SEVENS))
-        trumf = element("trumf", ":".join(colours)) if has_trumps(game) else ""
-        if self.has("names-no-trumps"):
-            trumf = ""
-        self._answer("gametype", element("licite", game), trumf)
-
-    def _hear_trumps(self, one: Element) -> None:
-        game, trumf = one.find("licite"), one.find("trumf")
-        colour = words(trumf)[:1].upper() if trumf is not None else ""
-        self._rules = Rules(words(game) if game is not None else "G", colour or None)
-
-    def _double(self, asked: str) -> None:
-        level = asked.partition(":")[0]
-        is_bold = level in ("1", "2") and self.random.random() < 0.2
-        if self.has("lowers-the-level"):
-            level, is_bold = "0", False
-        self._answer("flek", str(2 * int(level)) if is_bold else asked if level != "0" else level)
-
-    def _play(self) -> None:
-        allowed = self._rules.allowed(self._table, self._hand)
-        card = self.random.choice(allowed)
+    def _play(self, fields: dict[str, Any]) -> list[bytes]:
+        cards = fields["card"]
+        self._hand = [card for card in self._hand if card not in cards]
+        if fields["to"] == "talon":
+            some = cards[:1] if self.has("discards-too-few") else cards
+            return [self.encoded("playcard", {**fields, "card": some})]
+        card = cards[0]
         if self.has("does-not-follow"):
+            info = self.latest["gametype"]
+            rules = Rules(info["licite"], (info.get("trumf") or "")[:1].upper() or None)
+            allowed = rules.allowed(self._table, [*self._hand, card])
             card = next((other for other in self._hand if other not in allowed), card)
-        self._hand.remove(card)
+            self._hand = [other for other in (*self._hand, *cards) if other != card]
+            self.done = SendMessage("playcard", {**fields, "card": [card]})
         if self.has("plays-what-it-has-not"):
             card = next(other for other in PACK if other not in (*self._hand, *self._table, card))
         self._table.append(card)
-        laid = element("playcard", cards([card]), type="cards", **{"from": "hand", "to": "desk"})
-        self._say(laid)
-        if self.has("answers-twice"):
-            self._say(laid)
-
-
-_KNOWN = ("licite", "dial", "gametype", "flek", "playcard", "newgame", "connect", "pause", "renonc")
+        data = self.encoded("playcard", {**fields, "card": [card]})
+        if self.has("leaves-elements-open"):
+            data = data.replace(b"</playcard>", b"")
+        return [data] * (1 + self.has("answers-twice"))

@@ -1,219 +1,155 @@
-"""A Mäxchen server: rounds with all who are registered, in the specification's own dialect."""
+"""A Mäxchen server."""
 
 from __future__ import annotations
 
-import re
-import uuid
-from collections.abc import Generator
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from kiebitz.dissectors.conformance.bots import SendMessage
+from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Transport
-from kiebitz.dissectors.protocols.maexchen.dice import MIA, beats, rank, written
-from peers.program import MOST_CLIENTS, Died, Link, Server, Setup
-
-PAUSE_S = 0.05
-IDLE_S = 1.0
-"""Pause in seconds between rounds, and between rounds without players."""
+from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
+from kiebitz.dissectors.protocols.maexchen.simulated_server import MaexchenServer as Simulated
+from peers.program import MOST_CLIENTS, Link, Setup
+from peers.shell import Host
 
 LONGEST_NAME = 20
-MOST_TURNS = 40
-"""Maximum number of turns in a round: each announcement beats the one before, and there are 21."""
-
-Answer = tuple[str, list[str]] | None
-"""A player, and what they answered; None is silence."""
-
-Moves = Generator[None, Answer, tuple[list[str], str]]
 
 
-class MaexchenServer(Server):
-    """A server that begins once `players` are registered (one by default)."""
-
+class MaexchenServer(Host):
     transport: Transport = "udp"
+    protocol = "maexchen"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._addresses: dict[str, Link] = {}
-        self._spectators: dict[str, Link] = {}
-        self._scores: dict[str, int] = {}
-        self._asked: dict[str, tuple[str, tuple[str, ...]]] = {}
-        """The asked player and the valid answers, by token."""
-        self._questions = 0
-        self._round: Generator[None, Answer, None] | None = None
+        assert isinstance(self.simulated, Simulated)
+        self.simulated.answer_timeout_s = 10**6 if self.has("waits-for-ever") else setup.window
+        self._clients: dict[str, tuple[int, str]] = {}
+        """Connection and IP address of each player, by name."""
+        self._tokens: dict[int, str] = {}
+        """The last token sent on each connection."""
+        self._joined: dict[str, int] = {}
+        self._twice: list[int] = []
+        self._claims: list[tuple[str, str]] = []
+        """Claims of which the simulated server was told another one."""
+        self._last: dict[str, Any] = {"name": "", "dice": ""}
+        """The last announcement in this round."""
+        self._seeing = ""
+        self._scored: Counter[str] = Counter()
+        """What scores are wrong by."""
+
+    # What it accepts.
 
     def hear(self, link: Link, data: bytes) -> None:
-        text = self.text(data)
-        if self.has("dies-on-an-unknown-word") and not data.startswith((b"R", b"J", b"S", b"A")):
-            raise Died(text)
-        name, *fields = text.split(";")
-        match name:
-            case "REGISTER" | "REGISTER_SPECTATOR" if fields:
-                self._register(link, fields[0], spectates=name != "REGISTER")
-            case "JOIN" | "ROLL" | "SEE" | "ANNOUNCE":
-                self._answered(link, name, fields)
+        if link.number not in self._at:
+            self.welcome(link)
+        self.message(link, data)
 
-    # Who is there.
+    def misread(self, link: Link, read: Decoded, frame: bytes) -> None:
+        if not frame.startswith((b"R", b"J", b"S", b"A")):
+            self.dies("dies-on-an-unknown-word", read, "unknown-message", "empty-datagram", "not-utf-8")
+        self.dies("dies-on-a-missing-token", read, "missing-field")
+        name, *fields = frame.decode(errors="replace").split(";")
+        if name.startswith("REGISTER") and fields:
+            self.send(link, SendMessage("REJECTED", {}))
+        if name == "ANNOUNCE" and len(fields) > 1 and "missing-field" not in _codes(read):
+            self.dies("dies-on-odd-dice", read, *_codes(read))
+            if self.has("takes-any-dice"):
+                self._claim(link, fields[0], fields[1])
 
-    def _register(self, link: Link, name: str, spectates: bool) -> None:
-        known = self._addresses.get(name) or self._spectators.get(name)
-        is_taken = known is not None and known.host != link.host and not self.has("gives-away-names")
-        is_odd = not 0 < len(name) <= LONGEST_NAME or any(letter in " ,;:\ufffd" for letter in name)
-        is_full = known is None and len(self._addresses) + len(self._spectators) >= MOST_CLIENTS
-        if is_taken or is_odd or is_full:
-            self._send(link, "REJECTED")
+    def request(self, link: Link, name: str, fields: dict[str, Any]) -> None:
+        if name.startswith("REGISTER"):
+            if (number := self._number(link, fields["name"])) is None:
+                self.send(link, SendMessage("REJECTED", {}))
+            elif number != link.number and self.has("forgets-the-new-port"):
+                self.send(link, SendMessage("REGISTERED", {}))
+            else:
+                self._at[number] = link
+                self._table.receive(number, name, fields, self.now)
             return
-        if known is None or not self.has("forgets-the-new-port"):
-            (self._spectators if spectates else self._addresses)[name] = link
-        if not spectates:
-            self._scores.setdefault(name, 0)
-        first = next(iter((self._addresses | self._spectators).values()))
-        self._send(first if self.has("answers-the-first-client") else link, "REGISTERED")
-        if self.has("confirms-twice"):
-            self._send(link, "REGISTERED")
-        if self._round is None and len(self._addresses) >= max(self.setup.players, 1):
-            self._begin()
-
-    # Messages.
-
-    def _send(self, link: Link, text: str) -> None:
-        if self.has("ends-lines") and ";" not in text:
-            text += "\n"
-        link.send(text.encode())
-
-    def _tell_all(self, text: str) -> None:
-        for link in [*self._addresses.values(), *self._spectators.values()]:
-            self._send(link, text)
-        self.breathe()
-
-    def _token(self, name: str, *answers: str) -> str:
-        token = str(uuid.UUID(int=self.random.getrandbits(128), version=4))
-        self._asked[token] = name, answers
-        return token
-
-    def _wait(self) -> None:
-        self._questions += 1
-        if not self.has("waits-for-ever"):
-            self.after(self.setup.window, partial(self._too_late, self._questions))
-
-    def _too_late(self, question: int) -> None:
-        if question == self._questions:
-            self._go_on(None)
-
-    def _answered(self, link: Link, name: str, fields: list[str]) -> None:
-        if self.has("dies-on-a-missing-token") and not fields:
-            raise Died("no token")
-        if len(fields) < 1 + (name == "ANNOUNCE"):
-            return
-        # Surplus fields are left alone.
-        token = fields[1] if name == "ANNOUNCE" else fields[0]
-        if self.has("takes-any-token"):
-            token = next((t for t, (who, _) in self._asked.items() if self._addresses[who] is link), token)
-        player, answers = self._asked.get(token, ("", ()))
-        if name not in answers or (self._addresses[player] is not link and not self.has("takes-any-address")):
-            return
-        if name == "ANNOUNCE":
-            if self.has("dies-on-odd-dice") and _dice(fields[0]) is None:
-                raise Died(fields[0])
-            if _dice(fields[0]) is None and not self.has("takes-any-dice"):
-                return
-            fields = [_dice(fields[0]) or fields[0], token]
-        if not self.has("takes-used-tokens") or name != "JOIN":
-            del self._asked[token]
-        self._go_on((player, [name, *fields]))
-
-    # The rounds.
-
-    def _begin(self) -> None:
-        self._asked.clear()
-        self._round = self._one_round(self.games + 1)
-        self._go_on(None)
-
-    def _go_on(self, answer: Answer) -> None:
-        if self._round is None:
-            return
-        try:
-            self._round.send(answer)
-        except StopIteration:
-            self._questions += 1
-
-    def _again(self, pause_s: float) -> None:
-        self.count_game()
-        if not self.over:
-            self.after(pause_s, self._begin)
-
-    def _one_round(self, number: int) -> Generator[None, Answer, None]:
-        players = list(self._addresses)
-        for name in players:
-            self._send(self._addresses[name], f"ROUND STARTING;{number};{self._token(name, 'JOIN')}")
-        self.breathe()
-        self._wait()
-        joined: list[str] = []
-        while len(joined) < len(players) and (answer := (yield)) is not None:
-            joined.append(answer[0])
-        self._asked.clear()
-        if not joined:
-            self._tell_all("ROUND CANCELED;no players")
-            self._again(IDLE_S)
-            return
-        self.random.shuffle(joined)
-        for name in dict.fromkeys(joined):
-            self._scores[name] += 1
-        self._tell_all(f"ROUND STARTED;{','.join(joined)}")
-        if len(joined) == 1:
-            self._tell_all("ROUND CANCELED;only one player")
+        number, token = link.number, fields.get("token", "")
+        if self.has("takes-any-address"):
+            number = next((at for at, sent in self._tokens.items() if sent == token), number)
+        if token and self.has("takes-any-token"):
+            fields["token"] = self._tokens.get(number, token)
+        if name == "JOIN" and self._joined.get(token, 0) == number and self.has("takes-used-tokens"):
+            self._twice.append(number)
+        self._joined[token] = number
+        if name == "ANNOUNCE" and self.has("lets-low-dice-pass"):
+            self._claim(self._at[number], fields["dice"], fields["token"])
         else:
-            losers, reason = yield from self._turns(joined)
-            for name in losers:
-                self._scores[name] -= 2 if self.has("counts-a-loss-twice") else 1
-            self._tell_all(f"PLAYER LOST;{','.join(losers)};{reason}")
-        self._tell_all("SCORE;" + ",".join(f"{name}:{points}" for name, points in self._scores.items()))
-        self._again(PAUSE_S)
+            self._table.receive(number, name, fields, self.now)
 
-    def _turns(self, players: list[str]) -> Moves:
-        announced: tuple[str, str] | None = None
-        actual = ""
-        for turn in range(MOST_TURNS):
-            name = players[turn % len(players)]
-            self._send(self._addresses[name], f"YOUR TURN;{self._token(name, 'ROLL', 'SEE')}")
-            self._wait()
-            answer = yield
-            if answer is None:
-                return [name], "DID_NOT_TAKE_TURN"
-            if answer[1][0] == "SEE":
-                return self._see(name, actual, announced)
-            self._tell_all(f"PLAYER ROLLS;{name}")
-            actual = written(self.random.randint(1, 6), self.random.randint(1, 6))
-            told = f"ROLLED;{actual};{self._token(name, 'ANNOUNCE')}"
-            for link in self._addresses.values():
-                if link is self._addresses[name] or self.has("shows-rolls"):
-                    self._send(link, told)
-            self._wait()
-            answer = yield
-            if answer is None:
-                return [name], "DID_NOT_ANNOUNCE"
-            claim = answer[1][1]
-            self._tell_all(f"ANNOUNCED;{name};{claim}")
-            if claim == MIA:
-                self._tell_all(f"ACTUAL DICE;{actual}")
-                if actual == MIA:
-                    return [other for other in players if other != name], "MIA"
-                return [name], "LIED_ABOUT_MIA"
-            is_higher = announced is None or beats(claim, announced[1])
-            if not is_higher and not self.has("lets-low-dice-pass"):
-                return [name], "ANNOUNCED_LOSING_DICE"
-            announced = name, claim
-        return [players[0]], "INVALID_TURN"
+    def _number(self, link: Link, name: str) -> int | None:
+        """Return the connection of a player that registers; None if it is rejected."""
+        number, host = self._clients.get(name, (link.number, link.host))
+        is_odd = len(name) > LONGEST_NAME or not name or any(letter in " ,;:\ufffd" for letter in name)
+        is_full = name not in self._clients and len(self._clients) >= MOST_CLIENTS
+        if is_odd or is_full or (host != link.host and not self.has("gives-away-names")):
+            return None
+        self._clients[name] = number, link.host
+        return number
 
-    def _see(self, name: str, actual: str, announced: tuple[str, str] | None) -> tuple[list[str], str]:
-        self._tell_all(f"PLAYER WANTS TO SEE;{name}")
-        if announced is None:
-            return [name], "SEE_BEFORE_FIRST_ROLL"
-        self._tell_all(f"ACTUAL DICE;{actual}")
-        bluffed = (rank(actual) or 0) < (rank(announced[1]) or 0)
-        if bluffed != self.has("blames-who-saw"):
-            return [announced[0]], "CAUGHT_BLUFFING"
-        return [name], "SEE_FAILED"
+    def _claim(self, link: Link, dice: str, token: str) -> None:
+        """Announce dice that the simulated server would not let pass: it is told higher ones."""
+        last = self._last["dice"]
+        told = dice
+        if dice not in ROLLS or (last and not beats(dice, last)):
+            told = next((roll for roll in ROLLS if roll != MIA and (not last or beats(roll, last))), MIA)
+            self._claims.append((told, dice))
+        self._table.receive(link.number, "ANNOUNCE", {"dice": told, "token": token}, self.now)
+
+    # What it sends.
+
+    def altered(self, said: SendMessage, batch: Sequence[SendMessage]) -> Iterable[SendMessage]:
+        fields, to = dict(said.fields), said.to
+        is_first = next(one for one in batch if one.name == said.name) is said
+        if "token" in fields:
+            self._tokens[to] = fields["token"]
+        match said.name:
+            case "REGISTERED" if self.has("confirms-twice"):
+                yield said
+            case "REGISTERED" if self.has("answers-the-first-client"):
+                to = next(iter(self._clients.values()))[0]
+            case "ROUND STARTING":
+                self._last = {"name": "", "dice": ""}
+            case "ROUND STARTED":
+                names = {number: name for name, (number, _) in self._clients.items()}
+                fields["players"] = [*fields["players"], *(names[number] for number in self._twice)]
+            case "ANNOUNCED":
+                self._last = fields
+            case "PLAYER WANTS TO SEE":
+                self._seeing = fields["name"]
+            case "ROLLED" if self.has("shows-rolls"):
+                yield from (SendMessage("ROLLED", fields, at) for at, _ in self._clients.values() if at != to)
+            case "PLAYER LOST":
+                self._twice = []
+                fields = self._lost(fields, is_first)
+            case "SCORE":
+                fields["scores"] = {
+                    name: points + self._scored[name] for name, points in fields["scores"].items()
+                }
+        yield SendMessage(said.name, fields, to)
+
+    def _lost(self, fields: dict[str, Any], is_first: bool) -> dict[str, Any]:
+        swapped = {"SEE_FAILED": "CAUGHT_BLUFFING", "CAUGHT_BLUFFING": "SEE_FAILED"}
+        before, losers, reason = fields["names"], fields["names"], fields["reason"]
+        if reason in swapped and self.has("blames-who-saw"):
+            reason = swapped[reason]
+            losers = [self._seeing if reason == "SEE_FAILED" else self._last["name"]]
+        if is_first:
+            self._scored.update({name: 1 for name in before if name not in losers})
+            self._scored.subtract({name: 1 for name in losers if name not in before})
+            if self.has("counts-a-loss-twice"):
+                self._scored.subtract(losers)
+        return {"names": losers, "reason": reason}
+
+    def written(self, said: SendMessage, data: bytes) -> bytes:
+        if said.name == "ANNOUNCED" and self._claims and self._claims[-1][0] == said.fields["dice"]:
+            data = data.replace(self._claims[-1][0].encode(), self._claims[-1][1].encode())
+        return data + b"\n" if self.has("ends-lines") and b";" not in data else data
 
 
-def _dice(text: str) -> str | None:
-    found = re.fullmatch(r"\s*([1-6])\s*,\s*([1-6])\s*", text)
-    return written(int(found[1]), int(found[2])) if found is not None else None
+def _codes(read: Decoded) -> list[str]:
+    return [violation.code for violation in read.violations]

@@ -8,11 +8,12 @@ from __future__ import annotations
 import heapq
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
+from kiebitz.dissectors.conformance.bots import TargetMessage
 from kiebitz.dissectors.model import Transport
 
 LONGEST = 262_144
@@ -29,8 +30,9 @@ class Setup:
     """The settings of a program.
 
     `games` is the number of games, 0 for no limit; a server waits for `players`. `points` wins a game of
-    Catan;
-    `url` is the game server of CGML. `window` is a Mäxchen server's time limit for an answer (seconds).
+    Catan; `url` is the game server of CGML. `window` is a Mäxchen server's time limit for an answer in
+    seconds. A program stops when a message that matches `aim` is the next to send. Bots named as in `company`
+    play at a server without a connection.
     """
 
     fault: str = ""
@@ -41,6 +43,8 @@ class Setup:
     points: int = 10
     url: str = ""
     window: float = 1.0
+    aim: TargetMessage | None = None
+    company: Sequence[str] = ()
 
 
 class Died(Exception):

@@ -1,106 +1,54 @@
-"""A Schafkopf player: bids what the hand allows, and follows suit."""
+"""A Schafkopf player."""
 
 from __future__ import annotations
 
-from kiebitz.dissectors.protocols.schafkopf.cards import PACK, Mode, mode
-from peers import schafkopf_choices as choices
-from peers.program import Died, LinePlayer, Setup
-from peers.schafkopf_wire import NOTHING, Pakete, cards_of, model, paket
+from kiebitz.dissectors.conformance.bots import Fields, SendMessage
+from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.protocols.schafkopf.cards import PACK, mode, playable
+from peers.frames import Pakete
+from peers.program import Died
+from peers.shell import BotPlayer
 
 
-class SchafkopfPlayer(LinePlayer):
-    """A player on one seat, on one connection."""
+class SchafkopfPlayer(BotPlayer):
+    protocol = "schafkopf"
+    frames = Pakete
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self._pakete = Pakete(self._paket)
-        self._seat = 0
-        self._best = "NICHTS"
-        self._rules: Mode = mode("NICHTS")
-        self._hand: list[str] = []
+    def misread(self, read: Decoded) -> None:
+        self.dies("dies-on-an-unknown-flag", read, "unknown-flag")
 
-    def begin(self) -> None:
-        self._pakete = Pakete(self._paket)
-
-    def line(self, line: bytes) -> None:
-        self._pakete.line(self.text(line))
-
-    def _say(self, flag: str, *fields: str) -> None:
-        if self.has("forgets-end") and flag == "KONTRA":
-            self.says.append(paket(flag, *fields).removesuffix(b"!END\n"))
-            return
-        self.says.append(paket(flag, *fields))
-
-    def _paket(self, flag: str, fields: list[str]) -> None:
-        if self.has("dies-without-money") and flag == "KONTO" and fields[0].startswith("-"):
+    def told(self, name: str, fields: Fields) -> None:
+        if name == "KONTO" and fields["konto"] < 0 and self.has("dies-without-money"):
             raise Died("debts")
-        if self.has("dies-on-an-unknown-flag") and flag not in _KNOWN:
-            raise Died(flag)
-        match flag:
-            case "NAME":
-                self._say("NAME", self.setup.name)
-            case "ID" if fields and fields[0].isdigit():
-                self._seat = int(fields[0])
-            case "BESTESSPIEL" if fields:
-                self._best = fields[0]
-            case "HOCHZEIT":
-                self._hochzeit()
-            case "MODUS" if fields:
-                self._rules = mode(fields[0])
-                self._say("KONTRA", choices.boolean(self.random))
+
+    def altered(self, said: SendMessage, data: bytes) -> list[bytes]:
+        match said.name:
+            case "KONTRA" if self.has("forgets-end"):
+                return [data.removesuffix(b"!END\n")]
+            case "ERSTE3" if self.has("knocks-undecided"):
+                return [b"!ERSTE3\nVIELLEICHT\n!END\n"]
+            case "SPIELSTDU" if self.has("bids-what-there-is-not"):
+                return [b"!SPIELSTDU\nRAMSCH\n!END\n"]
             case "MODEL":
-                self._model(fields)
-            case "ENDE":
-                self.count_game()
-                if self.over:
-                    self._say("BEENDEN", NOTHING)
+                return [self._play(said.fields)] * (1 + self.has("plays-twice"))
+        return [data]
 
-    def _hochzeit(self) -> None:
-        takes = choices.boolean(self.random)
-        self._say("HOCHZEIT", takes)
-        if takes == "JA":
-            self._say("KARTE", *self.random.choice(self._hand).split(" "))
-
-    def _model(self, fields: list[str]) -> None:
-        try:
-            hand, table, last = cards_of(fields[1:])
-        except ValueError:
-            return
-        self._hand = hand
-        match fields[0]:
-            case "!ERSTE3":
-                knocks = "VIELLEICHT" if self.has("knocks-undecided") else choices.boolean(self.random)
-                self._say("ERSTE3", knocks)
-            case "!SPIELSTDU":
-                bid = choices.bid(self.random, hand, self._best)
-                if self.has("bids-what-there-is-not"):
-                    bid = "RAMSCH"
-                self._say("SPIELSTDU", bid)
-                if bid == "HOCHZEIT":
-                    self._say("KARTE", *self.random.choice(hand).split(" "))
-            case "!SPIEL" if hand:
-                self._play(hand, table, last)
-
-    def _play(self, hand: list[str], table: list[str | None], last: list[str | None]) -> None:
-        behind = [table[(self._seat + step) % 4] for step in range(1, 4)]
+    def _play(self, fields: Fields) -> bytes:
+        """Return the MODEL with a card that it should not play, or with a wrong hand."""
+        seat, before = self.latest["ID"]["id"], self.latest["MODEL"]
+        hand = [card for card in before["spielerhand"] if card is not None]
+        behind = [before["tisch"][(seat + step) % 4] for step in range(1, 4)]
         order = [card for card in behind if card is not None]
-        card = choices.card(self.random, self._rules, hand, order)
+        card = fields["tisch"][seat]
         if self.has("does-not-follow-suit"):
-            card = next(
-                (other for other in hand if other not in choices.playable(self._rules, hand, order)), card
-            )
+            allowed = playable(mode(self.latest["MODUS"]["modus"]), hand, order)
+            card = next((other for other in hand if other not in allowed), card)
         left = [other for other in hand if other != card]
         if self.has("plays-what-it-has-not"):
+            left = [other for other in hand if other != fields["tisch"][seat]]
             card = next(other for other in sorted(PACK) if other not in hand and other not in order)
         if self.has("keeps-its-card"):
             left = hand
-        laid = [*table[: self._seat], card, *table[self._seat + 1 :]]
-        self.says.append(model("SPIEL", left, laid, last))
-        if self.has("plays-twice"):
-            self.says.append(model("SPIEL", left, laid, last))
-
-
-_KNOWN = (
-    *("NAME", "MITSPIELER", "MODUS", "BESTESSPIEL", "KONTRA", "GEKLOPFT", "ID", "SPIELT", "SIEGER"),
-    *("HOCHZEIT", "DRAN", "KONTO", "STOCK", "ENDE", "BEENDEN", "MODEL"),
-)
+        table = [*before["tisch"][:seat], card, *before["tisch"][seat + 1 :]]
+        model = {**fields, "spielerhand": left + [None] * (6 - len(left)), "tisch": table}
+        return self.encoded("MODEL", model)
