@@ -100,7 +100,11 @@ def check_to_write(path: str) -> bool:
 
 def make(path: str) -> None:
     """Create an empty file that only its owner may read and write. Raises OSError, also if it exists."""
-    descriptor = create_file(path)
+    try:
+        descriptor = create_file(path)
+    except FileNotFoundError as error:
+        # It is to be created, so not the file is missing.
+        raise FileNotFoundError(error.errno, "there is no such folder", path) from error
     try:
         give_to_invoking_user(descriptor)
     finally:

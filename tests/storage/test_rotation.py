@@ -157,7 +157,7 @@ def test_a_database_that_cannot_be_made_changes_nothing(tmp_path: Path) -> None:
     recorder = recorder_into(tmp_path / "1.db")
     recorder.record(items[:4])
     recorder.commit()
-    with pytest.raises(StorageError, match="nowhere"):
+    with pytest.raises(StorageError, match="there is no such folder"):
         recorder.continue_in(str(tmp_path / "nowhere" / "2.db"))
     recorder.record(items[4:])
     recorder.close()
@@ -224,7 +224,7 @@ def test_a_database_that_cannot_be_begun_leaves_no_file(tmp_path: Path) -> None:
         rotation.begin(fail)
     assert list(tmp_path.iterdir()) == []
     assert [rotation.postpone(), rotation.postpone()] == [True, False]
-    with pytest.raises(StorageError, match="no such file"):
+    with pytest.raises(StorageError, match="there is no such folder"):
         Rotation(str(tmp_path / "nowhere" / "game.db"), Limits(1.0, None)).begin(fail)
 
 
