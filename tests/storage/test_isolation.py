@@ -197,7 +197,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
     return get
 
 
-@pytest.mark.full(but=6)
+@pytest.mark.full(but=9)
 @pytest.mark.parametrize("protocol", CAPTURES)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_only_the_game_of_its_own_table_ends(
