@@ -36,7 +36,7 @@ def assert_sound(database: Path) -> None:
 
 
 class Echo:
-    """A server that sends back what it gets, and the relay in front of it, driven datagram by datagram."""
+    """A server, and the relay in front of it, driven datagram by datagram."""
 
     def __init__(self, database: Path, environment: Mapping[str, str], *options: str) -> None:
         self.server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -64,12 +64,13 @@ class Echo:
             assert line, f"the relay ended and said only: {self.said}"
             self.said += line
 
-    def round_trip(self, data: bytes) -> None:
+    def round_trip(self, data: bytes, answer: bytes = b"") -> None:
+        """Send a datagram, and have it answered; by default it is sent back."""
         self.client.sendto(data, ("127.0.0.1", self.port))
         got, address = self.server.recvfrom(65_535)
         assert got == data
-        self.server.sendto(data, address)
-        assert self.client.recv(65_535) == data
+        self.server.sendto(answer or data, address)
+        assert self.client.recv(65_535) == (answer or data)
 
     def recorder(self) -> int:
         """Return the process id of the recorder."""
@@ -137,11 +138,13 @@ def full(disk: Path) -> Iterator[None]:
 
 
 def round_trips(echo: Echo, first: int, count: int) -> list[bytes]:
-    """Send this many numbered messages; return the expected recording."""
-    said = [b"REGISTER;player%d" % number for number in range(first, first + count)]
-    for data in said:
-        echo.round_trip(data)
-    return [data for data in said for _ in range(2)]
+    """Register this many numbered players; return the expected recording."""
+    said = []
+    for number in range(first, first + count):
+        said += [b"REGISTER;player%d" % number, b"REGISTERED"]
+        # Many echoes alone would be no Mäxchen.
+        echo.round_trip(*said[-2:])
+    return said
 
 
 def connected(port: int, listener: socket.socket, opened: ExitStack) -> tuple[socket.socket, socket.socket]:

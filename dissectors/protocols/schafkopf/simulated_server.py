@@ -75,8 +75,8 @@ class SchafkopfServer(SimulatedServer):
                 self._resume(fields)
 
     def _client_disconnected(self, connection: int) -> None:
-        self._names.pop(connection, None)
-        self._end()
+        if self._names.pop(connection, None) is not None:
+            self._end()
 
     def _end(self) -> None:
         """End the game for all, as a player has left or all rounds have been played."""

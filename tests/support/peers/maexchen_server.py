@@ -27,6 +27,8 @@ class MaexchenServer(Host):
         self.simulated.answer_timeout_s = 10**6 if self.has("waits-for-ever") else setup.window
         self._clients: dict[str, tuple[int, str]] = {}
         """Connection and IP address of each player, by name."""
+        self._first: dict[int, int] = {}
+        """The connection on which the player of each connection registered first."""
         self._tokens: dict[int, str] = {}
         """The last token sent on each connection."""
         self._joined: dict[str, int] = {}
@@ -66,9 +68,10 @@ class MaexchenServer(Host):
                 self.send(link, SendMessage("REGISTERED", {}))
             else:
                 self._at[number] = link
+                self._first[link.number] = number
                 self._table.receive(number, name, fields, self.now)
             return
-        number, token = link.number, fields.get("token", "")
+        number, token = self._first.get(link.number, link.number), fields.get("token", "")
         if self.has("takes-any-address"):
             number = next((at for at, sent in self._tokens.items() if sent == token), number)
         if token and self.has("takes-any-token"):

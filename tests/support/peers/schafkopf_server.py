@@ -10,7 +10,7 @@ from unittest.mock import patch
 from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.protocols.schafkopf import simulated_server
-from kiebitz.dissectors.protocols.schafkopf.cards import NICHTS, PACK, SEATS, Mode, bids, playable
+from kiebitz.dissectors.protocols.schafkopf.cards import HOCHZEIT, NICHTS, PACK, SEATS, Mode, bids, playable
 from kiebitz.dissectors.protocols.schafkopf.grammar import LOST
 from peers.frames import Pakete
 from peers.program import Died, Link, Setup
@@ -43,23 +43,29 @@ class SchafkopfServer(Host):
         """The last message of each name on each connection, in their order."""
         self._bots: dict[int, Bot] = {}
         """The bots that play on for clients that have left a game."""
+        self._offering: int | None = None
+        """The connection whose card for a Hochzeit is awaited."""
 
     def leave(self, link: Link) -> None:
         number = link.number
         if self.has("waits-for-who-is-gone"):
             return
-        if number in self._seats and any(other.number in self._named for other in self.links):
+        is_deserted = not any(other.number in self._named for other in self.links)
+        if number in self._seats and not is_deserted:
             assert self.dissector.conformance.bot is not None
             bot = self._bots[number] = self.dissector.conformance.bot("[BOT]", self.chance, 0)
             for name, fields in self._latest[number].items():
                 bot.receive(name, fields, self.now)
+            if self._offering == number:
+                self.request(link, "KARTE", {"karte": self._latest[number]["MODEL"]["spielerhand"][0]})
             self.go_on()
             return
-        for gone in (number, *self._bots):
+        for gone in (number, *self._bots) if is_deserted else (number,):
             self._named.discard(gone)
             self._seats.pop(gone, None)
             self._table.client_disconnected(gone, self.now)
-        self._bots = {}
+        if is_deserted:
+            self._bots = {}
         self.go_on()
 
     def go_on(self) -> None:
@@ -110,10 +116,14 @@ class SchafkopfServer(Host):
         asked, wanted = self._wanted
         if wanted == name and asked != link.number and self.has("takes-turn-from-anyone"):
             link = self._at[asked]
+        if name == "KARTE" and self._offering == link.number:
+            self._offering = None
         if (asked, wanted) != (link.number, name):
             super().request(link, name, fields)
             return
         self._wanted = (0, "")
+        if fields.get("modus") == HOCHZEIT or (fields.get("nimmt") == "JA" and "karte" not in fields):
+            self._offering = link.number
         is_right = True
 
         def judged(rules: Mode, hand: list[str], laid: Sequence[str]) -> list[str]:
