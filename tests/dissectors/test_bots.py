@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from games_in_memory import GAMES, NAMES, SEATS, diagnostics, player_of, server_of
+from games_in_memory import GAMES, NAMES, SEATS, diagnostics, player_of, seated, server_of
 from peers.bench import Bench
 from peers.planted import FAULTS, Fault
 from peers.program import Died
@@ -215,6 +215,27 @@ def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> Non
             assert hosting.said[name] == 0
             return
     pytest.fail(f"no host gets to {name}")
+
+
+@pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
+def test_a_client_that_only_looks_in_ends_no_game(protocol: str) -> None:
+    bench = seated(protocol, games=2)
+    bench.run(ENOUGH_S, until=lambda: bench.server.games == 1)
+    bench.reset(bench.connect())
+    bench.run(ENOUGH_S)
+    assert bench.server.games == 2
+
+
+def test_a_player_that_comes_from_another_port_plays_on() -> None:
+    bench = seated("maexchen", games=4)
+    bench.run(ENOUGH_S, until=lambda: bench.server.games == 1)
+    former = bench.seats[1]
+    former.player = None
+    later = player_of("maexchen", former.who)
+    bench.connect(later)
+    bench.run(ENOUGH_S)
+    assert later.bot.games == 3
+    assert {*later.latest["ROUND STARTED"]["players"]} == {*NAMES[:3]}
 
 
 # Messages at the wrong time, or without sense.
