@@ -26,7 +26,7 @@ _BY_HAND = {
     "lines that belong": "Write these lines by hand, as in LIST = 's: n=integer names=[player\\n]*n'",
     "text without an end": 'Write the file by hand with framing = "send", or a header with the length',
 }
-"""What to write by hand, by the beginning of what was seen."""
+"""Advice on writing by hand, by the beginning of the observation."""
 
 
 @click.command()

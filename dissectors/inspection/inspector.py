@@ -663,11 +663,11 @@ class Inspector:
         if frame.cut is None:
             memo = server.memos[direction]
             # Most frames are copies of what was just read.
-            known = memo.recent.get(data)
-            if known is None:
+            if (cached := memo.recent.get(data)) is not None:
+                decoded = cached
+            else:
                 assert server.dissector is not None
-                known = decode_cached(memo, server.dissector, data, direction)
-            decoded = known
+                decoded = decode_cached(memo, server.dissector, data, direction)
         else:
             decoded = self._decode_cut(server, direction, frame, ended)
         row = decoded.row

@@ -43,6 +43,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     NumberType,
     Specification,
     TextType,
+    value_type,
 )
 from kiebitz.dissectors.protocol_file.text_types import text_type
 
@@ -92,6 +93,11 @@ class Part(NamedTuple):
     size: int
     constant: bytes
     until: bytes = b""
+
+    @property
+    def longest(self) -> int:
+        """The maximum size."""
+        return self.size or (_LONGEST if self.until else MAX_VARINT)
 
 
 class Read(msgspec.Struct):
@@ -188,12 +194,11 @@ class Header:
         if part.size:
             is_wrong = bool(part.constant) and not part.constant.startswith(data[at:end])
             return Extent(end, INVALID) if is_wrong else None
-        longest = _LONGEST if part.until else MAX_VARINT
         ends = (upto for upto in range(at, min(end, at + MAX_VARINT)) if data[upto] < 0x80)
         upto = None if part.until else next(ends, None)
         if upto is not None:
             return Extent(upto + 1, INVALID)
-        return Extent(at + longest, INVALID) if end - at >= longest else None
+        return Extent(at + part.longest, INVALID) if end - at >= part.longest else None
 
     def read(self, frame: bytes) -> Read:
         """Return the header of a frame; raise Mismatch if the frame contradicts it."""
@@ -292,7 +297,7 @@ class Header:
 def _part(field: FieldSpec, of: Format, until: bytes, is_text: bool) -> Part:
     """Return a part of a header that has a name; in a header that `is_text`, blanks fill up a fixed size."""
     spec = field.type
-    inner = spec.of if isinstance(spec, IdentifierType) else spec
+    inner = value_type(spec)
     if isinstance(inner, TextType):
         inner = msgspec.structs.replace(inner, rest=True)
         spec = msgspec.structs.replace(spec, of=inner) if isinstance(spec, IdentifierType) else inner
@@ -310,7 +315,7 @@ def with_next(parts: Sequence[HeaderPart]) -> Iterator[tuple[HeaderPart, HeaderP
 
 def is_text_part(field: FieldSpec) -> bool:
     """Return True if a part of a header is a text."""
-    kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
+    kind = value_type(field.type)
     return isinstance(kind, TextType) or (isinstance(kind, BinaryType) and kind.kind == "text")
 
 
@@ -356,9 +361,9 @@ def beginning_of(specification: Specification, direction: Direction) -> Beginnin
         else:
             varying = b"[\\s\\S]{0,%d}?" % _LONGEST if part.until else b"[\x80-\xff]{0,9}[\x00-\x7f]"
             pieces.append(b"[\\s\\S]{%d}" % part.size if part.size else varying)
-            longest += part.size or (_LONGEST if part.until else MAX_VARINT)
+            longest += part.longest
             continue
-        longest += part.size or (_LONGEST if part.until else MAX_VARINT)
+        longest += part.longest
         known_to = len(pieces)
     names: list[bytes] = []
     if NAMELESS in named:

@@ -362,6 +362,11 @@ class FieldSpec(msgspec.Struct, frozen=True):
     after: str = ""
 
 
+def value_type(kind: FieldTypeSpec) -> FieldTypeSpec:
+    """Return a type itself, or the type of the value of an identifier."""
+    return kind.of if isinstance(kind, IdentifierType) else kind
+
+
 def parts_of(kind: FieldTypeSpec) -> Sequence[FieldTypeSpec]:
     """Return the types directly within a type."""
     match kind:

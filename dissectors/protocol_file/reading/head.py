@@ -35,6 +35,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     IdentifierType,
     NumberType,
     TextType,
+    value_type,
 )
 
 _MAX_MISPRINTS = 20
@@ -347,7 +348,7 @@ class HeadSection:
 
 def _problem_of_part(field: FieldSpec, following: bytes) -> str | None:
     """Return why a field with a constant after it cannot be a part of a header, or None."""
-    kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
+    kind = value_type(field.type)
     is_number = isinstance(kind, BinaryType) and kind.kind in notation.INTEGERS
     is_text = isinstance(kind, TextType) or (is_text_part(field) and _is_sized(kind))
     if isinstance(kind, TextType) and not following:

@@ -24,6 +24,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     ObjectType,
     TextType,
     parts_of,
+    value_type,
 )
 from kiebitz.dissectors.protocol_file.text_types import has_tokens, is_on_lines, takes_tokens
 
@@ -195,7 +196,7 @@ def _problems_of_text(field: FieldSpec, format: Format, is_part: bool) -> Iterat
     if has_tokens and not is_part and field.before.startswith("\n"):
         yield from _problems_of_type(field.type, format, is_part=True)
         return
-    kind = field.type.of if isinstance(field.type, IdentifierType) else field.type
+    kind = value_type(field.type)
     if fixed and format.kind not in (*_HAS_TOKENS, "pairs"):
         yield f'fixed text belongs to format = "words" or "delimited", not to {format.kind}'
     elif (

@@ -27,6 +27,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     NumberType,
     PythonType,
     TextType,
+    value_type,
 )
 
 _IN_ALL_FORMATS = {"is", "title", "descriptions", "keep", "spelled"}
@@ -119,7 +120,7 @@ class TypeSection:
     def _with_keys(self, path: Path, kind: FieldTypeSpec, table: TypeTable) -> FieldTypeSpec:
         """Return a type with the keys of its table, of which some belong to some types only."""
         written = self._written[str(path[-1])]
-        inner: FieldTypeSpec = kind.of if isinstance(kind, IdentifierType) else kind
+        inner = value_type(kind)
         keys: dict[str, Any] = {}
         for key in written:
             if key in ("is", "title", "descriptions") or not hasattr(table, key):

@@ -34,4 +34,4 @@ STATUS = (
     "Warten",
     "Verbindung verloren",
 )
-"""What is expected of a player, clause 7.5."""
+"""The states of a player, clause 7.5."""

@@ -171,8 +171,8 @@ class CgmlTable(GameTable):
         assert isinstance(row, ElementType)
         kind = row.kind
         asked = self._asked.pop(observation.message.id, None)
-        if kind in _OF_NOBODY:
-            _OF_NOBODY[kind](self.context, observation)
+        if kind in _WITHOUT_CONNECTION:
+            _WITHOUT_CONNECTION[kind](self.context, observation)
             return
         connection = self.context.connection_of(observation)
         if row.name == "dial":
@@ -282,7 +282,7 @@ def _server_of(row: ElementType) -> str | None:
     return _LOGIN_SERVER if _OF_LOGIN & {row.name, row.kind} else _GAME_SERVER
 
 
-_OF_NOBODY: dict[str, Callable[[CgmlContext, Observation], None]] = {
+_WITHOUT_CONNECTION: dict[str, Callable[[CgmlContext, Observation], None]] = {
     "connect server": lobby.connect_server,
     "connect passive": lobby.connect_player,
     "connect active": lobby.connect_player,

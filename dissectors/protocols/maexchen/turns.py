@@ -7,6 +7,8 @@ was seen, or whom the server never answers: the capture may have begun during th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kiebitz.dissectors.game.broadcast_dedup import broadcast_key, text_key
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Message
@@ -189,12 +191,7 @@ def _set_turn(played: Round, name: str | None, inferred: bool = False) -> None:
 
 def player_rolls(context: MaexchenContext, message: Message, connection: ClientConnection) -> None:
     """Handle the server's message that a player rolls."""
-    name: str = message.fields["name"]
-    played = context.playing(message)
-    _check_order(context, message, played, name)
-    _rolls(played, name)
-    context.emit_broadcast(message, "rolls", name, {"name": name}, played)
-    registration.assign_by_turn(context, name)
+    _acts(context, message, "rolls", _rolls)
 
 
 def _rolls(played: Round, name: str | None, inferred: bool = False) -> None:
@@ -251,11 +248,16 @@ def announced(context: MaexchenContext, message: Message, connection: ClientConn
 
 def player_wants_to_see(context: MaexchenContext, message: Message, connection: ClientConnection) -> None:
     """Handle the server's message that a player wants to see."""
+    _acts(context, message, "wants_to_see", _sees)
+
+
+def _acts(context: MaexchenContext, message: Message, kind: str, act: Callable[[Round, str], None]) -> None:
+    """Emit the event that the named player does something, after `act` has changed the round."""
     name: str = message.fields["name"]
     played = context.playing(message)
     _check_order(context, message, played, name)
-    _sees(played, name)
-    context.emit_broadcast(message, "wants_to_see", name, {"name": name}, played)
+    act(played, name)
+    context.emit_broadcast(message, kind, name, {"name": name}, played)
     registration.assign_by_turn(context, name)
 
 

@@ -16,7 +16,7 @@ class CatanPlayer(BotPlayer):
 
     _is_turn_s_first = True
     _again = b""
-    """What it repeats once it is confirmed."""
+    """The message to repeat once it is confirmed."""
 
     def misread(self, read: Decoded) -> None:
         self.dies("dies-on-broken-json", read)

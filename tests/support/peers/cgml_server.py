@@ -34,7 +34,7 @@ class CgmlServer(Host):
         self._links: dict[int, int] = {}
         """The connection of each player of the group."""
         self._wanted = 0, ""
-        """Who was asked last, and for which message."""
+        """The connection asked last, and the message it was asked for."""
         self._questions = 0
         self._standing = LADDER[0]
         self._held: dict[int, list[str]] = {}
@@ -43,7 +43,7 @@ class CgmlServer(Host):
         self._discarded: list[str] = []
         self._why = ""
         self._double: tuple[int, bytes, bytes] | None = None
-        """Whose card is shown as another, and both."""
+        """The player whose card is shown as another, and both cards."""
 
     # Connections.
 

@@ -39,7 +39,7 @@ class MaexchenServer(Host):
         """The last announcement in this round."""
         self._seeing = ""
         self._scored: Counter[str] = Counter()
-        """What scores are wrong by."""
+        """Difference between the sent and the true score of each player."""
 
     # What it accepts.
 

@@ -33,7 +33,7 @@ class SchafkopfServer(Host):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._wanted = 0, ""
-        """Who was asked last, and for which message."""
+        """The connection asked last, and the message it was asked for."""
         self._hand: list[str] = []
         """The hand that was shown last for a bid."""
         self._seats: dict[int, int] = {}

@@ -31,7 +31,7 @@ from peers.program import Died, LinePlayer, LineServer, Link, Program, Setup
 
 
 class Shell(Program):
-    """What servers and players share: the protocol, and how lines become messages."""
+    """Base of servers and players: the protocol, and the way from lines to messages."""
 
     protocol = ""
     frames: type[Frames] = Frames
@@ -42,7 +42,7 @@ class Shell(Program):
         assert found is not None
         self.dissector: Dissector = found
         self.said: Counter[str] = Counter()
-        """How often each message was sent."""
+        """Number of times that each message was sent."""
         self.place: SendMessage | None = None
         """The message that the setup's `aim` names, once it is the next to send."""
         self._alarm: float | None = None
@@ -82,7 +82,7 @@ class BotPlayer(Shell, LinePlayer):
         self.latest: dict[str, Fields] = {}
         """The fields of the last message of each name."""
         self.done = SendMessage("", {})
-        """What the bot is told to have sent."""
+        """The message that the bot is told it has sent."""
         self._frames = self.frames()
 
     # Overridden by the players of protocols.
