@@ -75,14 +75,18 @@ _RIGHT: dict[Reaction, str] = {
 
 
 def reactions_of(case: Case, observed: ObservedBehaviour) -> tuple[Reaction, ...]:
-    """Return a program's reactions; it may have refused and then closed the connection."""
+    """Return a program's reactions; it may have refused and then closed the connection.
+
+    A last message before the end is no answer if ending is the only right reaction: a program may greet, too,
+    before it leaves a peer of another version.
+    """
     found: list[Reaction] = []
     refusals = case.expectation.refusals
     if any(
         refusal.matches(each.message, each.fields) for refusal in refusals for each in observed.sent_messages
     ):
         found.append("refuses")
-    elif observed.continued_normally:
+    elif observed.continued_normally and not (observed.ended and case.expectation.right == ("closes",)):
         found.append("answers")
     if observed.ended is not None:
         found.append("closes")

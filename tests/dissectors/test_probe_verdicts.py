@@ -83,6 +83,8 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
         # It must end the connection.
         (CATAN, "client", "Hallo/Protokoll/other-version", CLOSED, "OK"),
         (CATAN, "client", "Hallo/Protokoll/other-version", USUAL, "FAILED"),
+        # It may greet, too, before that.
+        (CATAN, "client", "Hallo/Protokoll/other-version", USUAL_AND_CLOSED, "OK"),
         # To say by its exit status that it could not play is right then, but not to crash.
         (CATAN, "client", "Hallo/Protokoll/other-version", GIVEN_UP, "OK"),
         (CATAN, "client", "Hallo/Protokoll/other-version", CRASHED, "FAILED"),
@@ -99,6 +101,9 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
         (SCHAFKOPF, "server", "KARTE/wert/unknown", SILENT, "INFORMATIONAL"),
         (SCHAFKOPF, "server", "KARTE/wert/unknown", USUAL, "INFORMATIONAL"),
         (SCHAFKOPF, "server", "KARTE/wert/unknown", CLOSED, "INFORMATIONAL"),
+        # A name that nobody has is one that may be taken; a number that nobody has is wrong.
+        (CATAN, "server", "Spieler/Name/nobodys-player", USUAL, "INFORMATIONAL"),
+        (CATAN, "server", "Handel_abschließen/Mitspieler/nobodys-player's_id", USUAL, "FAILED"),
         (NOUGHTS, "server", "PUT/square/unknown", SILENT, "INFORMATIONAL"),
     ],
 )

@@ -23,6 +23,7 @@ class CatanPlayer(BotPlayer):
         self.dies("dies-on-an-unknown-message", read, "unknown-message")
 
     def told(self, name: str, fields: Fields) -> None:
+        self.over |= name == "Hallo" and fields["Protokoll"] != "1.0"
         if name == "Fehler" and self.has("dies-when-refused"):
             raise Died(fields["Meldung"])
         if name == "OK":
