@@ -56,6 +56,11 @@ _IPV6_PREFIX_BITS = 64
 class BusyError(KiebitzError):
     """A request refused because a limit on concurrent use is reached."""
 
+    def response(self) -> JsonResponse:
+        """Return the answer. It closes the connection: requests sent ahead on it cost nothing."""
+        headers = {"retry-after": str(_RETRY_AFTER_S), "connection": "close"}
+        return JsonResponse(Refusal(str(self)), 503, headers)
+
 
 class Limits(msgspec.Struct, frozen=True):
     """Maximum numbers of connections, by what the connection is used for."""
@@ -184,8 +189,7 @@ class Admission:
         async def refuse(error: BusyError) -> None:
             nonlocal is_refused
             is_refused = True
-            answer = JsonResponse(Refusal(str(error)), 503, {"retry-after": str(_RETRY_AFTER_S)})
-            await answer(scope, receive, send)
+            await error.response()(scope, receive, send)
 
         with ExitStack() as held:
 

@@ -22,6 +22,9 @@ STALL_S = 10.0
 _RETRY_S = 0.1
 """Pause after a connection could not be accepted and none could be evicted, in seconds."""
 
+_SET_UP_AT_ONCE = 50
+"""Maximum number of accepted connections that the event loop is setting up."""
+
 _WARN_EVERY_S = 60.0
 """Shortest time between two warnings that no connection can be accepted, in seconds."""
 
@@ -79,29 +82,42 @@ class Connections:
         """Connections kept open after an answer."""
 
     async def accept(self, listener: socket.socket, make: Callable[[], HttpConnection]) -> None:
-        """Accept connections from a non-blocking listener until the task is cancelled."""
+        """Accept connections from a non-blocking listener until the task is cancelled.
+
+        Setting up a connection takes turns of the event loop, which are long if many clients have requests.
+        So many are set up at once, and a new client does not wait for all that came before it.
+        """
         loop = asyncio.get_running_loop()
+        room = asyncio.Semaphore(_SET_UP_AT_ONCE)
         warned_s = -_WARN_EVERY_S
-        while True:
-            try:
-                accepted, _ = await loop.sock_accept(listener)
-            except ConnectionAbortedError:
-                continue
-            except OSError as error:
-                if loop.time() - warned_s >= _WARN_EVERY_S:
-                    warned_s = loop.time()
-                    warn(
-                        f"no new connection can be accepted: {error.strerror}; connections without a request"
-                        " are closed until it works again"
-                    )
-                # The file of an evicted connection is free in the event loop's next turn.
-                await asyncio.sleep(0 if self.pending.evict() or self.idle.evict() else _RETRY_S)
-                continue
+
+        async def set_up(accepted: socket.socket) -> None:
             try:
                 await loop.connect_accepted_socket(make, accepted)
             except OSError:
                 # The client has reset the connection already.
                 accepted.close()
+            finally:
+                room.release()
+
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await room.acquire()
+                try:
+                    accepted, _ = await loop.sock_accept(listener)
+                    tasks.create_task(set_up(accepted))
+                except OSError as error:
+                    room.release()
+                    if isinstance(error, ConnectionAbortedError):
+                        continue
+                    if loop.time() - warned_s >= _WARN_EVERY_S:
+                        warned_s = loop.time()
+                        warn(
+                            f"no new connection can be accepted: {error.strerror}; connections without a"
+                            " request are closed until it works again"
+                        )
+                    # The file of an evicted connection is free in the event loop's next turn.
+                    await asyncio.sleep(0 if self.pending.evict() or self.idle.evict() else _RETRY_S)
 
 
 class HttpConnection(H11Protocol):

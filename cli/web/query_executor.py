@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Literal, TypeVar, cast
 from weakref import WeakValueDictionary
 
-from kiebitz.cli.web.admission import Holder
+from kiebitz.cli.web.admission import BusyError, Holder
 from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.dissectors.registry import using_copies
 from kiebitz.storage.database.schema import StorageError
@@ -43,7 +43,7 @@ The threads are busy with as many, so a client that is alone loses nothing.
 
 
 class QueryTimeoutError(StorageError):
-    """A query cancelled at the time limit or refused because too many wait."""
+    """A query cancelled at the time limit."""
 
 
 class _RunningQuery:
@@ -120,12 +120,12 @@ class QueryExecutor:
     ) -> Found:
         """Run a query of a client, or of the server itself, and return its result.
 
-        Raises QueryTimeoutError, StorageError, sqlite3.Error, and exceptions of the query.
+        Raises BusyError, QueryTimeoutError, StorageError, sqlite3.Error, and exceptions of the query.
         """
         if kind == "slow" and (
             self._slow.total() >= _MAX_SLOW or (client and self._slow[client] >= _MAX_SLOW_OF_CLIENT)
         ):
-            raise QueryTimeoutError("too many queries are waiting: try again in a moment")
+            raise BusyError("too many queries are waiting: try again in a moment")
         self._slow[client] += kind == "slow"
         try:
             async with self._turn(client, kind):

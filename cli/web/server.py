@@ -538,6 +538,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         found = records.Refusal(f"{error.detail}: use GET")
         return JsonResponse(found, error.status_code, error.headers)
+    if isinstance(error, BusyError):
+        return error.response()
     status, found = refusal(error, _STATUS)
     if isinstance(error, HeldActionError):
         found = records.Refusal(found.error, slips=error.slips or None)

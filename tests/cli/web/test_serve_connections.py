@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from http.client import HTTPResponse
 from pathlib import Path
@@ -264,10 +264,16 @@ def test_large_answers_that_are_not_read_take_limited_memory(path: Path) -> None
         slow = []
         for _ in range(2 * ANSWERS_BYTES // size):
             slow.append(held.enter_context(connect(server, buffer_bytes=SMALL_BUFFER_BYTES)))
-            slow[-1].sendall(query)
+            slow[-1].sendall(query * 20)
         # Refused ones wait at most until others are closed.
-        begins = [sock.recv(15) for sock in slow]
-        assert set(begins) <= {b"HTTP/1.1 200 OK", b"HTTP/1.1 503 Se"}
+        begins = {sock: sock.recv(15) for sock in slow}
+        assert set(begins.values()) <= {b"HTTP/1.1 200 OK", b"HTTP/1.1 503 Se"}
+        # What a refused client sent ahead is not answered.
+        refused = [sock for sock, begin in begins.items() if begin.endswith(b"503 Se")]
+        assert refused
+        for sock in refused:
+            with suppress(ConnectionResetError):
+                assert b"HTTP/1.1" not in b"".join(iter(partial(sock.recv, 4096), b""))
         assert server.memory() - before < 1.5 * ANSWERS_BYTES
 
 
