@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
 import pytest
 from conversation import Conversation
 from conversation_files import Block, check, conversations, file_dissector, played
@@ -23,5 +27,10 @@ def dissector_for(block: Block) -> Dissector:
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.path.stem}: {block.title}")
 def test_a_conversation_has_these_findings(block: Block) -> None:
-    talk = Conversation(dissector_for(block), *PORTS.get(block.path.stem, (4711,)))
-    check(block, played(block, talk))
+    check(block, played(block, conversation_of(block.path, dissector_for(block))))
+
+
+@cache
+def conversation_of(path: Path, dissector: Dissector) -> Callable[[], Conversation]:
+    """Return a function that begins a conversation of a file."""
+    return partial(Conversation, dissector, *PORTS.get(path.stem, (4711,)))

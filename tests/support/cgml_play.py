@@ -1,6 +1,6 @@
 """A login server, a game server and three players of CGML, who play random hands by the rules.
 
-Every message goes through an inspector at once. A test of a rule violation inserts a message of its own.
+Every message goes through an inspector at once. Other conversations are texts, in tests/data/conversations.
 """
 
 from __future__ import annotations
@@ -59,13 +59,6 @@ class Cgml(Conversation):
         """Send the same message of the server to one client or several."""
         for one in (whom,) if isinstance(whom, int) else whom:
             self._send(one, "s2c", text, port)
-
-    def loses(self, who: int, length: int = 100) -> None:
-        """Send a message of the server that is not captured."""
-        self.lose(str(who), "s2c", length)
-
-    def closes(self, who: int, port: int = GAME_SERVER, reason: str = "closed") -> None:
-        self.end(str(who), reason, port)
 
     def _send(self, who: int, direction: Direction, text: str, port: int) -> None:
         if who in self._seen:
@@ -145,7 +138,6 @@ class Hand:
         self.hands = {who: dealt.copy() for who, dealt in self.dealt.items()}
         self.tricks: list[tuple[int, list[str]]] = []
         self.leader = ANNA
-        self.discarded: list[str] = []
 
     def deal(self) -> None:
         self.table.ask_for_hand()
@@ -167,10 +159,10 @@ class Hand:
         self.bids(CYRIL, "", "PASS")
         self.table.tells(PLAYERS, f'<licite type="result" playerid="{ANNA}">7</licite>')
 
-    def bids(self, who: int, asked: str, answer: str, told: str | None = None) -> None:
+    def bids(self, who: int, asked: str, answer: str) -> None:
         self.table.tells(who, f'<licite type="ask">{asked}</licite>')
         self.table.says(who, f'<licite type="answer">{answer}</licite>')
-        call = told or {"YES": asked, "NO": "PASS"}.get(answer, answer)
+        call = asked if answer == "YES" else answer
         self.table.tells(PLAYERS, f'<licite type="info" playerid="{who}">{call}</licite>')
 
     def take_talon(self) -> None:
@@ -179,39 +171,34 @@ class Hand:
         self.table.tells((BEDA, CYRIL), info)
         self.hands[ANNA] += self.talon
 
-    def discard(self, *codes: str) -> None:
-        codes = codes or tuple(self.hands[ANNA][:2])
+    def discard(self) -> None:
+        codes = self.hands[ANNA][:2]
         self.table.says(ANNA, f'<playcard type="cards" from="hand" to="talon">{cards(codes)}</playcard>')
         info = (
             f'<playcard type="info" from="hand" to="talon" playerid="{ANNA}">{cards([None] * 2)}</playcard>'
         )
         self.table.tells((BEDA, CYRIL), info)
-        self.discarded = [*codes]
-        self.hands[ANNA] = [card for card in self.hands[ANNA] if card not in codes]
+        del self.hands[ANNA][:2]
 
-    def name_trumps(self, trumf: str | None = None, told: str | None = None) -> None:
+    def name_trumps(self) -> None:
         self.table.tells(ANNA, '<gametype type="ask"><licite>7</licite></gametype>')
-        self.table.says(ANNA, f'<gametype type="answer">{self._game(trumf)}</gametype>')
-        self.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{self._game(told)}</gametype>')
+        self.table.says(ANNA, f'<gametype type="answer">{self._game()}</gametype>')
+        self.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{self._game()}</gametype>')
 
-    def _game(self, trumf: str | None = None) -> str:
-        trumf = self.trumf if trumf is None else trumf
-        return f"<licite>{self.contract}</licite>" + (f"<trumf>{trumf}</trumf>" if trumf else "")
+    def _game(self) -> str:
+        return f"<licite>{self.contract}</licite>" + (f"<trumf>{self.trumf}</trumf>" if self.trumf else "")
 
     def double(self) -> None:
         self.doubles(BEDA, "1", "2")
         self.doubles(CYRIL, "2", "2")
         self.doubles(ANNA, "2", "2")
-        self.sum_up("2")
+        game = f"{self._game()}<flek>2</flek>"
+        self.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{game}</gametype>')
 
     def doubles(self, who: int, asked: str, answer: str) -> None:
         self.table.tells(who, f'<flek type="ask">{asked}</flek>')
         self.table.says(who, f'<flek type="answer">{answer}</flek>')
         self.table.tells(PLAYERS, f'<flek type="info" playerid="{who}">{answer}</flek>')
-
-    def sum_up(self, level: str) -> None:
-        game = f"{self._game()}<flek>{level}</flek>"
-        self.table.tells(PLAYERS, f'<gametype type="info" playerid="{ANNA}">{game}</gametype>')
 
     def until(self, last: str) -> None:
         """Do all that comes before the first card, up to this step."""
@@ -222,47 +209,31 @@ class Hand:
                 return
         raise ValueError(f"there is no step {last}")
 
-    def order(self) -> list[int]:
-        at = PLAYERS.index(self.leader)
-        return [*PLAYERS[at:], *PLAYERS[:at]]
-
-    def plays(self, who: int, *codes: str, told: str | None = None) -> None:
-        self.table.tells(who, '<playcard type="ask"></playcard>')
-        self.table.says(who, f'<playcard type="cards" from="hand" to="desk">{cards(codes)}</playcard>')
-        self.shows(who, *(codes if told is None else (told,)))
-
-    def shows(self, who: int, *codes: str) -> None:
-        info = f'<playcard type="info" from="hand" to="desk" playerid="{who}">{cards(codes)}</playcard>'
-        self.table.tells([other for other in PLAYERS if other != who], info)
-
-    def trick(self, tell: bool = True) -> None:
+    def trick(self) -> None:
         """Play one trick at random by the rules."""
         table: list[str] = []
-        order = self.order()
+        at = PLAYERS.index(self.leader)
+        order = [*PLAYERS[at:], *PLAYERS[:at]]
         for who in order:
             card = self.chance.choice(self.rules.allowed(table, self.hands[who]))
-            self.plays(who, card)
+            self.table.tells(who, '<playcard type="ask"></playcard>')
+            said = f'<playcard type="cards" from="hand" to="desk">{cards([card])}</playcard>'
+            self.table.says(who, said)
+            info = f'<playcard type="info" from="hand" to="desk" playerid="{who}">{cards([card])}</playcard>'
+            self.table.tells([other for other in PLAYERS if other != who], info)
             self.hands[who].remove(card)
             table.append(card)
         winner = order[self.rules.winner(table)]
         self.tricks.append((winner, table))
         self.leader = winner
-        if tell:
-            self.tells_trick()
-
-    def tells_trick(
-        self, number: int | None = None, winner: int | None = None, codes: Sequence[str] = ()
-    ) -> None:
-        latest, table = self.tricks[-1]
-        said = self._round(number or len(self.tricks), winner or latest, codes or table)
-        self.table.tells(PLAYERS, said)
+        self.table.tells(PLAYERS, self._round(len(self.tricks), winner, table))
 
     def _round(self, number: int, winner: int, codes: Sequence[str]) -> str:
         return f'<round number="{number}" playerid="{winner}">{cards(codes)}</round>'
 
-    def result(self, *money: int, **changed: str) -> None:
+    def result(self, *money: int) -> None:
         """The result; `money` is what Anna, Beda and Cyril have won."""
-        said = {"licite": self.contract, "trumf": self.trumf, "flek": "2"} | changed
+        said = {"licite": self.contract, "trumf": self.trumf, "flek": "2"}
         rounds = "".join(
             self._round(number, winner, table) for number, (winner, table) in enumerate(self.tricks, 1)
         )

@@ -7,10 +7,14 @@ A file contains blocks, each with a title after `==`. Unindented lines are steps
     +250 a > ROLL␊            250 ms after the step before
     a !< 20                   20 bytes to a are lost; !> from a; with ?, how many is unknown
     a . reset                 the connection of a ends
-    as: TITLE                 the steps of another block, without its findings
+    as: TITLE                 the steps of another block, without its findings and its end
+    as: TITLE, 7-12           its steps 7 to 12, of a variation; 7-, all from there on
+    only a b                  in the first line: only these connections are captured
     end                       the capture ends
 
 Indented lines are findings, which KIEBITZ_SNAPSHOTS=write rewrites. `a:9001` is a connection to another port.
+Of a variation only what differs from the other block follows: below `as` the messages and findings that the
+other one does not have (`+`), in the end those that are missing (`-`), and other games.
 A block with the title `protocol NAME` is a protocol file; the step `by NAME` in another block is about it.
 """
 
@@ -20,7 +24,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +37,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Direction, Event, Findings, Game
 from kiebitz.dissectors.testing import check_consistent
 
+_AS = re.compile(r"as: (?P<title>.+?)(?:, (?P<first>\d+)-(?P<last>\d*))?")
 _STEP = re.compile(r"(?:\+(?P<ms>[\d.]+) )?(?P<names>.+?) (?P<sign>!?[<>]|\.) (?P<text>.*)")
 
 
@@ -47,6 +52,30 @@ class Block(NamedTuple):
     def steps(self) -> list[str]:
         """The lines without the findings."""
         return [line for line in self.text.splitlines() if line and not line.startswith("    ")]
+
+    @property
+    def all_steps(self) -> tuple[str, ...]:
+        """The steps that are fed but the end, with those of other blocks."""
+        return _all_steps(self)
+
+    def repeated(self, copied: re.Match[str]) -> tuple[Block, range]:
+        """Return the block that a step repeats, and the indices of its steps."""
+        other = blocks(self.path)[copied["title"]]
+        end = int(copied["last"] or len(other.all_steps))
+        assert end <= len(other.all_steps), f"{self.path}: {other.title} has no step {end}"
+        return other, range(int(copied["first"] or 1) - 1, end)
+
+
+@cache
+def _all_steps(block: Block) -> tuple[str, ...]:
+    steps: list[str] = []
+    for step in block.steps:
+        if copied := _AS.fullmatch(step):
+            other, numbers = block.repeated(copied)
+            steps += [other.all_steps[number] for number in numbers]
+        elif step != "end" and not step.startswith(("#", "by ", "only ")):
+            steps.append(step)
+    return tuple(steps)
 
 
 @cache
@@ -80,47 +109,112 @@ def check(block: Block, made: str) -> None:
         compare(f"{block.path.name}: {block.title}", block.text, made)
 
 
-def played(block: Block, talk: Conversation) -> str:
-    """Return the steps of a block, each followed by its findings."""
-    lines: list[str | Event] = []
-    all_found = Findings()
-    for step in block.steps:
-        take(talk, step, block)
-        found = talk.inspector.drain()
+Line = tuple[bool, str | Event]
+"""A finding, and whether it is a message, which only variations show."""
+
+
+class _Play:
+    """A conversation whose steps are fed one by one."""
+
+    def __init__(self, talk: Conversation, heard: frozenset[str]) -> None:
+        self.talk = talk
+        self.heard = heard
+        self.found = Findings()
+
+    def take(self, step: str) -> list[Line]:
+        """Feed a step, and return what is found."""
+        _feed(self.talk, step, self.heard)
+        new = self.talk.inspector.drain()
         for name in Findings.__struct_fields__:
-            getattr(all_found, name).extend(getattr(found, name))
-        lines.append(step)
-        if not step.startswith("as: "):
-            lines += [*found.events, *_diagnostics(found, all_found)]
-    check_consistent(talk.dissector, all_found)
-    lines += [_game(game) for game in games_of(all_found)]
-    lines += [f"    {name} {as_json(value)}" for name, value in state_of(all_found).items()]
-    # Copies of a message can follow.
-    copies = Counter(message.event_id for message in all_found.messages)
-    texts = [line if isinstance(line, str) else _event(talk, line, copies[line.id]) for line in lines]
-    return "\n".join(marked(text.encode(), ()) if text.startswith("    ") else text for text in texts)
+            getattr(self.found, name).extend(getattr(new, name))
+        names = {stream.id: name for (name, _), stream in self.talk.streams.items()}
+        lines: list[Line] = []
+        for message in new.messages:
+            sign = ">" if message.direction == "c2s" else "<"
+            said = f"{names[message.stream.id]} {sign} {message.name} {message.fields_json}"
+            lines.append((True, f"    {said}"))
+        lines += [(False, event) for event in new.events]
+        return [*lines, *((False, line) for line in _diagnostics(new, self.found))]
+
+    def text(self, line: str | Event) -> str:
+        """Return an event as a line, once all its copies are found; and lines as they are."""
+        if isinstance(line, Event):
+            copies = sum(message.event_id == line.id for message in self.found.messages)
+            line = _event(self.talk, line, copies)
+        return marked(line.encode(), ())
+
+    def games(self) -> list[str]:
+        return [_game(game) for game in games_of(self.found)]
 
 
-def take(talk: Conversation, step: str, block: Block) -> None:
-    """Feed a step of a block."""
-    if step == "end":
+@cache
+def _alone(
+    new: Callable[[], Conversation], block: Block, last: int, heard: frozenset[str]
+) -> tuple[list[list[tuple[bool, str]]], list[str]]:
+    """Return what is found after each of the first steps of a block, by themselves, and the games."""
+    play = _Play(new(), heard)
+    found = [play.take(step) for step in block.all_steps[:last]]
+    return [[(is_message, play.text(line)) for is_message, line in each] for each in found], play.games()
+
+
+def played(block: Block, new: Callable[[], Conversation]) -> str:
+    """Return the steps of a block, each followed by its findings."""
+    first = block.steps[0]
+    heard = frozenset(first.split(" ")[1:]) if first.startswith("only ") else frozenset[str]()
+    play = _Play(new(), heard)
+    repeated: dict[str, set[int]] = {}
+    shown: list[tuple[str, bool, str | Event]] = []
+    for step in block.steps:
+        shown.append(("step", False, step))
+        copied = _AS.fullmatch(step)
+        if not copied:
+            shown += [("own", *line) for line in play.take(step)]
+            continue
+        other, numbers = block.repeated(copied)
+        found = [line for number in numbers for line in play.take(other.all_steps[number])]
+        if copied["first"]:
+            repeated.setdefault(other.title, set()).update(numbers)
+            shown += [("repeated", *line) for line in found]
+    check_consistent(play.talk.dissector, play.found)
+    missing: Counter[str] = Counter()
+    ends = play.games()
+    for title, covered in repeated.items():
+        lines, games = _alone(new, blocks(block.path)[title], max(covered) + 1, heard)
+        missing.update(
+            line
+            for number, each in enumerate(lines)
+            for is_message, line in each
+            if number in covered or not is_message
+        )
+        ends = [game for game in ends if game not in games]
+    texts = []
+    for kind, is_message, line in shown:
+        text = str(line) if kind == "step" else play.text(line)
+        if kind == "repeated" and not missing[text]:
+            texts.append(f"    + {text.removeprefix('    ')}")
+        elif kind == "step" or (kind == "own" and not is_message):
+            texts.append(text)
+        missing[text] -= kind != "step" and missing[text] > 0
+    texts += [f"    - {line.removeprefix('    ')}" for line in missing.elements()]
+    if not repeated:
+        ends += [f"    {name} {as_json(value)}" for name, value in state_of(play.found).items()]
+    return "\n".join([*texts, *(marked(line.encode(), ()) for line in ends)])
+
+
+def _feed(talk: Conversation, text: str, heard: Collection[str] = ()) -> None:
+    if text == "end":
         talk.inspector.finish()
-    elif step.startswith("as: "):
-        other = blocks(block.path)[step.removeprefix("as: ")]
-        for each in other.steps[:-1] if other.steps[-1] == "end" else other.steps:
-            take(talk, each, other)
-    elif not step.startswith(("#", "by ")):
-        _feed(talk, step)
-
-
-def _feed(talk: Conversation, text: str) -> None:
+    if text == "end" or text.startswith(("#", "by ", "only ")):
+        return
     step = _STEP.fullmatch(text)
     assert step, f"no step: {text}"
     after_ms = float(step["ms"] or 1)
     direction: Direction = "c2s" if ">" in step["sign"] else "s2c"
     for name in step["names"].split(" "):
         client, _, port = name.partition(":")
-        if step["sign"] == ".":
+        if heard and client not in heard:
+            talk.wait(after_ms / 1000)
+        elif step["sign"] == ".":
             talk.wait((after_ms - 1) / 1000)
             talk.end(client, step["text"], int(port or 0))
         elif step["sign"] in "<>":
