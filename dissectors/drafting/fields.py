@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.grammar.fields import INTEGER
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN
@@ -25,7 +26,6 @@ _MAX_DEPTH = 4
 _MAX_NAMED = 40
 """Length of a type, in characters, from which it gets a name of its own."""
 
-INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{0,14}[1-9])?")
 _BARE = re.compile(r"[^\W\d][\w.-]*")
 _CELL = re.compile(r"(?:([A-Z])|([a-z]))\d{1,2}")

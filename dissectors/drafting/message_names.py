@@ -6,10 +6,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from kiebitz.dissectors.drafting.fields import INTEGER, Row
+from kiebitz.dissectors.drafting.fields import Row
 from kiebitz.dissectors.drafting.identifiers import leaves
 from kiebitz.dissectors.drafting.relations import CODED
 from kiebitz.dissectors.drafting.traffic import MAX_NAME, MAX_NAMES, Message
+from kiebitz.dissectors.grammar.fields import INTEGER
 from kiebitz.dissectors.grammar.grammar import NAMELESS
 
 _LEAST_VALUES = 3

@@ -10,8 +10,8 @@ from functools import cache
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from kiebitz.dissectors.drafting.fields import INTEGER
 from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.grammar.fields import INTEGER
 
 _SENTENCE = 3
 """Number of equal words from which they are a sentence."""

@@ -29,6 +29,8 @@ OF_WHOLE_FIELDS = ("empty", "too-long", "control", "markup", "outside-ascii")
 _LONG = 10
 """A number of as many digits is no number of items."""
 
+INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
+"""A whole number as programs write it."""
 _VERSION = re.compile(r"[0-9]{1,3}(\.[0-9]{1,3}){0,3}")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _NUMBER = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,3})?")

@@ -35,6 +35,7 @@ def grammar_of(plan: Plan) -> Grammar:
     return grammar_with(
         specification,
         words,
+        rows=plan.messages,
         events=_event_kinds(plan),
         rules=specification.table_rules or [_rule(rule, plan) for rule in specification.rules],
         data_identifiers=kinds,

@@ -33,18 +33,19 @@ def grammar_with(specification: Specification, more_words: Iterable[str] = (), *
         more: Further arguments of `Grammar`.
     """
     of = specification.format
-    if "foreign" not in more:
-        more["foreign"] = any(row.summary for row in specification.messages)
     return Grammar(
         specification.protocol,
         specification.title,
-        rows=rows_of(specification),
         lenient=specification.lenient,
         spellings=of.spellings.of,
         more_words=chain(filter(None, _more_words(specification)), more_words),
         transport_rows=_transport_rows(specification),
         python_types=of.python or {},
-        **more,
+        **{
+            "rows": rows_of(specification),
+            "foreign": any(row.summary for row in specification.messages),
+            **more,
+        },
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
-from kiebitz.dissectors.grammar.fields import MAX_QUOTED
+from kiebitz.dissectors.grammar.fields import INTEGER, MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, to_json
 from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD, Wrong
 from kiebitz.dissectors.grammar.json.forms import SizeRule
@@ -463,7 +463,7 @@ class JsonMap(JsonType):
         if not isinstance(value, dict):
             return value
         # A player's number is one as a key, too.
-        keys = {key: change(self.key, int(key) if key.isdecimal() else key) for key in value}
+        keys = {key: change(self.key, int(key) if INTEGER.fullmatch(key) else key) for key in value}
         return {str(keys[key]): change(self.others, part) for key, part in value.items()}
 
     def wire_type(self) -> Mapping[str, Any]:

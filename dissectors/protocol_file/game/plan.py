@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,7 +21,8 @@ from kiebitz.dissectors.protocol_file.expressions import (
     compile_value,
     optional_expression,
 )
-from kiebitz.dissectors.protocol_file.game.roles import Convert, Role, conversion_of, roles_of
+from kiebitz.dissectors.protocol_file.game.roles import Resolve, Role, conversion_of, roles_of
+from kiebitz.dissectors.protocol_file.message_grammar import rows_of
 from kiebitz.dissectors.protocol_file.sections import EventSpec, RuleSpec
 from kiebitz.dissectors.protocol_file.specification import (
     MessageSpec,
@@ -129,7 +130,7 @@ class RowPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     row: MessageSpec
     role: Role
-    conversions: tuple[tuple[str, Convert], ...]
+    conversions: tuple[tuple[str, Callable[[Any, Resolve], Any]], ...]
     keys: Mapping[str, str]
     absent: Mapping[str, None]
     events: tuple[EventPlan, ...]
@@ -169,7 +170,12 @@ class Plan:
         self._kept_requests = _kept_requests(specification)
         self.keeps_requests = bool(self._kept_requests)
         roles = roles_of(specification)
-        self.rows = [self._row_plan(*each) for each in zip(specification.messages, roles, strict=True)]
+        self.messages = [*rows_of(specification)]
+        """The rows of the grammar."""
+        parts = zip(specification.messages, self.messages, roles, strict=True)
+        self.rows = [self._row_plan(*each) for each in parts]
+        self.by_row = dict(zip(map(id, self.messages), self.rows, strict=True))
+        """The plans by the identity of the rows of the grammar."""
         self.fields = {event.kind: self._event_fields(event) for event in self.events}
         """Keys of the data of each kind of event, all unknown."""
         self.hidden = frozenset(name for row in self.rows for name in row.keys) | {
@@ -196,11 +202,7 @@ class Plan:
         self.changed_by = {direction: self._changed_by(direction) for direction in DIRECTIONS}
         """The paths of the state that messages of a direction may change."""
 
-    def by_row(self, rows: Sequence[MessageType]) -> Mapping[int, RowPlan]:
-        """Return the plans by the identity of the rows of the grammar."""
-        return {id(row): plan for row, plan in zip(rows, self.rows, strict=True)}
-
-    def _row_plan(self, row: MessageSpec, role: Role) -> RowPlan:
+    def _row_plan(self, row: MessageSpec, of: MessageType, role: Role) -> RowPlan:
         events = [each for each in self.events if each.spec.selects(row.name, row.direction)]
         if row.heartbeat and not self.has_events:
             events = [each for each in events if each.spec.silent]
@@ -214,8 +216,8 @@ class Plan:
             role=role,
             conversions=tuple(
                 (field.name, convert)
-                for field in row.fields
-                if (convert := conversion_of(field, self.specification.identity)) is not None
+                for field, each in zip(row.fields, of.fields, strict=True)
+                if (convert := conversion_of(field, each.type, self.specification.identity)) is not None
             ),
             keys={field.name: key for field in row.fields if (key := word_of(field.name)) != field.name},
             absent={field.name: None for field in row.fields if field.optional},

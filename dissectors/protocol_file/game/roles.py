@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.game.context import label
+from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.protocol_file.sections import IdentitySpec
 from kiebitz.dissectors.protocol_file.specification import (
-    EitherType,
     FieldSpec,
     FieldTypeSpec,
     IdentifierType,
@@ -23,19 +23,18 @@ from kiebitz.dissectors.protocol_file.specification import (
     Specification,
     parts_of,
 )
+from kiebitz.dissectors.protocol_file.text_types import identifier_kind
 
 PLAYER, ID = "player", "id"
 """Kinds of identifiers of players: names and numbers."""
+
+_PLAYER = identifier_kind(PLAYER)
 
 NULL_IDS: Collection[Any] = (None, "", -1)
 """Values of an id field that identify no player."""
 
 Resolve = Callable[[Any], str | None]
 """Returns the name of the player with an id, or the id as text."""
-
-Convert = Callable[[Any, Resolve], Any]
-"""Returns a value with names in place of ids."""
-
 
 Path = tuple[str, ...]
 
@@ -231,65 +230,25 @@ def kinds_in(field: FieldSpec) -> Iterator[tuple[str, str]]:
             waiting += [(name, part) for part in parts_of(type)]
 
 
-def conversion_of(field: FieldSpec, identity: IdentitySpec | None) -> Convert | None:
-    """Return the function that replaces ids in a field by names, None if there are none."""
+def conversion_of(
+    field: FieldSpec, kind: FieldType, identity: IdentitySpec | None
+) -> Callable[[Any, Resolve], Any] | None:
+    """Return the function that replaces ids in a field of this type by names, None if there are none."""
     if identity is not None and field.name == identity.id:
         return _resolved
-    return conversion(field.type)
+    return partial(_named, kind) if any(of in (ID, PLAYER) for _, of in kinds_in(field)) else None
 
 
-def conversion(type: FieldTypeSpec) -> Convert | None:
-    """Return the function that replaces ids in values of a type by names, None if there are none."""
-    if isinstance(type, IdentifierType):
-        return {ID: _resolved, PLAYER: _labelled}.get(type.kind)
-    if isinstance(type, ListType):
-        item = conversion(type.item)
-        if item is None:
-            return None
-        return lambda value, resolve: (
-            [item(part, resolve) for part in value] if isinstance(value, list | tuple) else value
-        )
-    if isinstance(type, EitherType):
-        options = [found for option in type.options if (found := conversion(option)) is not None]
-        return partial(_by_each, options) if options else None
-    if isinstance(type, MapType):
-        both = conversion(type.key), conversion(type.value)
-        return None if both == (None, None) else partial(_of_keys, *both)
-    if isinstance(type, ObjectType):
-        parts = {field.name: found for field in type.fields if (found := conversion(field.type)) is not None}
-        return _of_parts(parts) if parts else None
-    return None
+def _named(kind: FieldType, value: Any, resolve: Resolve) -> Any:
+    def rename(of: IdentifierKind, part: Any) -> Any:
+        if not of.of_player or not isinstance(part, str | int):
+            return part
+        return label(str(part)) if of == _PLAYER else _resolved(part, resolve)
 
-
-def _by_each(conversions: Sequence[Convert], value: Any, resolve: Resolve) -> Any:
-    """Return a value after the first conversion that changes it."""
-    converted = (convert(value, resolve) for convert in conversions)
-    return next((new for new in converted if new != value), value)
-
-
-def _of_parts(parts: Mapping[str, Convert]) -> Convert:
-    def convert(value: Any, resolve: Resolve) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: parts[name](part, resolve) if name in parts else part for name, part in value.items()}
-
-    return convert
-
-
-def _of_keys(of_key: Convert | None, of_value: Convert | None, value: Any, resolve: Resolve) -> Any:
-    """Return an object with its keys and values converted."""
-    if not isinstance(value, dict):
-        return value
-    keys = value if of_key is None else [of_key(key, resolve) for key in value]
-    parts = value.values() if of_value is None else [of_value(part, resolve) for part in value.values()]
-    return dict(zip(keys, parts, strict=True))
+    return kind.renamed(value, rename)
 
 
 def _resolved(value: Any, resolve: Resolve) -> Any:
     if isinstance(value, dict | list | bool) or value in NULL_IDS:
         return value
     return resolve(value)
-
-
-def _labelled(value: Any, resolve: Resolve) -> Any:
-    return label(value) if isinstance(value, str) else value

@@ -42,7 +42,6 @@ class FileTable(GameTable):
     def __init__(self, plan: Plan, grammar: Grammar, info: TableInfo, ids: Ids, findings: Findings) -> None:
         super().__init__(GameContext(info, ids, findings, grammar.rules))
         self._plan = plan
-        self._rows: Mapping[int, RowPlan] = plan.by_row(grammar.rows)
         self._players = Players(plan.waits, plan.has_names, plan.at_ports)
         shared = Budget() if plan.rooms is None else Budget((GAMES, ROOMS))
         self._state = self._table = GameState(self.context, shared)
@@ -61,7 +60,7 @@ class FileTable(GameTable):
         connections = self._players.connections
         stream_id = message.stream.id
         connection = connections.get(stream_id) or self._players.connection(message.stream)
-        plan = self._rows.get(id(row))
+        plan = self._plan.by_row.get(id(row))
         if plan is None or not valid:
             # Without a plan it is a message of what carries the protocol's own.
             return

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from kiebitz.dissectors.grammar.fields import INTEGER
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (
@@ -84,7 +85,6 @@ _COUNTED = re.compile(r"\*(\w+)")
 _PATTERN = re.compile(r"/((?:\\.|[^\\/])*)/")
 _ELEMENT = re.compile(r"[^\W\d][\w.-]*(?=\s|$)")
 _WORD = re.compile(r"'([^']*)'|([^\s\[\]{}|=<>'\"!?/:,;\\]+)")
-INTEGER = re.compile(r"0|-?[1-9]\d{0,14}")
 _CONSTANT = re.compile(r"'([^']*)'(?![?=])")
 _CONSTANTS = {"null": None, "true": True, "false": False}
 _BASE = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from kiebitz.dissectors.grammar.fields import INTEGER
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.specification import (
@@ -84,7 +85,7 @@ def _problems_of_format(field: FieldSpec, format: Format) -> Iterator[str]:
         yield f"{only_json[0]} belongs to format = json"
     if format.kind == "json" and words:
         yield "other words for values belong to text that is no json"
-    elif format.kind == "struct" and not all(map(notation.INTEGER.fullmatch, words)):
+    elif format.kind == "struct" and not all(map(INTEGER.fullmatch, words)):
         yield "words of a binary message have numbers: 0=red|1=blue"
     if format.kind in ("json", "xml", "struct") and any(
         kind.nulls or (_has_limits(kind, format) and not has_counts) for kind in lists
