@@ -12,7 +12,7 @@ from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.json.codec import JsonCodec
 from kiebitz.dissectors.grammar.json.containers import JsonBag, JsonList, JsonMap, JsonObject
 from kiebitz.dissectors.grammar.json.framer import JsonFraming
-from kiebitz.dissectors.grammar.json.layouts import JsonRow, KeyLayout, Layout, PathLayout
+from kiebitz.dissectors.grammar.json.layouts import JsonRow, Layout, PathLayout
 from kiebitz.dissectors.grammar.json.types import (
     JsonAny,
     JsonBoolean,
@@ -193,7 +193,7 @@ def layout_of(specification: Specification, grammar: Grammar) -> Layout:
     """Return where the messages of a protocol file have their names and fields."""
     of, codes = specification.format, specification.codes
     if of.name == "*":
-        return KeyLayout(grammar, of.spellings, not of.is_strict, allows_others=not of.is_strict)
+        return Layout(grammar, of.spellings, not of.is_strict)
     sent = {key: codes.get(key, key[1]) for key in {(row.direction, row.name): None for row in grammar.rows}}
     name, fields = (tuple(path.split(".")) if path else () for path in (of.name, of.fields))
     return PathLayout(grammar, sent, name, fields, spellings=of.spellings, is_lenient=not of.is_strict)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -41,16 +40,17 @@ class Candidates(NamedTuple):
     path: Path
 
 
-class Layout(ABC):
-    """The layout of all messages of a protocol.
+class Layout:
+    """The layout of all messages of a protocol, whose name is a key: `{"name": {fields}}`.
 
     Args:
         grammar: The grammar, whose rows are `JsonRow`.
         spellings: Other spellings of names and attributes.
-        is_lenient: As in `JsonObject`.
+        is_lenient: As in `JsonObject`; then keys beside the name are noted. Otherwise they belong to a row or
+            are an error.
     """
 
-    name_is_key: bool
+    name_is_key = True
 
     def __init__(self, grammar: Grammar, spellings: Spellings = AS_WRITTEN, is_lenient: bool = False) -> None:
         self.grammar, self.spellings, self.is_lenient = grammar, spellings, is_lenient
@@ -99,82 +99,28 @@ class Layout(ABC):
         body.is_body = True
         return body
 
-    @abstractmethod
     def _make_around(self, row: JsonRow) -> JsonObject:
         """Return the type of the whole message, which `around` keeps."""
-
-    @abstractmethod
-    def name_in(self, frame: bytes) -> bytes | None:
-        """Return the probable name of a message as it was sent, without decoding it."""
-
-    @abstractmethod
-    def begun_rows(self, begun: bytes, direction: Direction) -> tuple[JsonRow, ...]:
-        """Return the rows of a message of which only the beginning is valid."""
-
-    @abstractmethod
-    def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
-        """Return the possible results of `name_in` for messages of a row."""
-
-    @abstractmethod
-    def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
-        """Return the rows that may fit a message."""
-
-    @abstractmethod
-    def fields(self, row: JsonRow, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a message, whose decoded value is not needed any more."""
-
-    @abstractmethod
-    def whole(self, row: JsonRow, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of a message with these fields."""
-
-    @abstractmethod
-    def path(self, row: JsonRow, steps: Path) -> Path:
-        """Return the path to a part of the fields in the whole message, in the specification's spelling."""
-
-    @abstractmethod
-    def role(self, row: JsonRow, path: Path) -> Role:
-        """Return the role of a member at a path in the specification's spelling."""
-
-    @abstractmethod
-    def wire(self) -> Mapping[str, Any]:
-        """Return the declarative description of the layout; see `Codec.wire_format`."""
-
-    @abstractmethod
-    def wire_row(self, row: JsonRow) -> Mapping[str, Any]:
-        """Return what else describes a row; see `Codec.wire_row`."""
-
-
-class KeyLayout(Layout):
-    """Messages whose name is a key: `{"name": {fields}}`.
-
-    With `allows_others`, keys beside the name are noted, otherwise they belong to a row or are an error.
-    """
-
-    name_is_key = True
-
-    def __init__(self, *args: Any, allows_others: bool = False, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._allows_others = allows_others
-        self._alone = {key: tuple(row for row in rows if not row.beside) for key, rows in self._rows.items()}
-        """Rows with no attribute next to the message's name."""
-
-    def _make_around(self, row: JsonRow) -> JsonObject:
         may_be_null = self.is_lenient and all(field.optional for field in row.fields)
         body = Field(row.name, self.body(row), row.description, optional=may_be_null)
         beside = (field for field in row.fields if field.name in row.beside)
         return JsonObject(body, *beside, spellings=self.spellings)
 
     def name_in(self, frame: bytes) -> bytes | None:
+        """Return the probable name of a message as it was sent, without decoding it."""
         return frame[2 : frame.find(b'"', 2)] if frame[:2] == b'{"' else None
 
     def begun_rows(self, begun: bytes, direction: Direction) -> tuple[JsonRow, ...]:
+        """Return the rows of a message of which only the beginning is valid."""
         members = parse_places(begun).members
         return self.rows_of(direction, members[0].step) if members else ()
 
     def sent_texts(self, row: JsonRow) -> frozenset[bytes]:
+        """Return the possible results of `name_in` for messages of a row."""
         return frozenset() if row.beside else as_sent((row.name,))
 
     def candidates(self, value: Mapping[str, Any], direction: Direction) -> Candidates:
+        """Return the rows that may fit a message."""
         first = next(iter(value), "")
         for key in value if len(value) > 1 else ():
             rows = tuple(
@@ -183,17 +129,19 @@ class KeyLayout(Layout):
             if rows:
                 return Candidates(rows, key, (key,))
         if len(value) != 1:
-            if not self._allows_others:
+            if not self.is_lenient:
                 return Candidates((), None, ())
             first = next((key for key in value if key in self.names[direction]), first)
-        rows = self._alone.get((direction, self.names[direction].get(first, "")), ())
+        rows = tuple(row for row in self.rows_of(direction, first) if not row.beside)
         return Candidates(rows, first, (first,))
 
     def fields(self, row: JsonRow, whole: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a message, whose decoded value is not needed any more."""
         inner: dict[str, Any] = whole.pop(row.name, None) or {}
         return inner | whole if row.beside else inner
 
     def whole(self, row: JsonRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the value of a message with these fields."""
         beside = {key: fields[key] for key in row.beside if key in fields}
         body: Any = {key: part for key, part in fields.items() if key not in beside}
         if row.form == "list":
@@ -203,6 +151,7 @@ class KeyLayout(Layout):
         return {row.name: body, **beside}
 
     def path(self, row: JsonRow, steps: Path) -> Path:
+        """Return the path to a part of the fields in the whole message, in the specification's spelling."""
         if steps and steps[0] in row.beside:
             return steps
         if steps and row.form == "list":
@@ -211,12 +160,15 @@ class KeyLayout(Layout):
         return (row.name, *(steps[1:] if row.form == "value" else steps))
 
     def role(self, row: JsonRow, path: Path) -> Role:
+        """Return the role of a member at a path in the specification's spelling."""
         return "fields" if path == (row.name,) else "other"
 
     def wire(self) -> Mapping[str, Any]:
-        return {"keys": self.names, "others": self._allows_others or None}
+        """Return the declarative description of the layout; see `Codec.wire_format`."""
+        return {"keys": self.names, "others": self.is_lenient or None}
 
     def wire_row(self, row: JsonRow) -> Mapping[str, Any]:
+        """Return what else describes a row; see `Codec.wire_row`."""
         body = self.body(row)
         return {
             "form": row.form,
