@@ -10,8 +10,7 @@ import msgspec
 from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.editing.assignment_parser import AssignmentError, parse_assignments
 from kiebitz.dissectors.editing.message_encoding import edit_message, target_of
-from kiebitz.dissectors.grammar.grammar import shortened
-from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.grammar import Path, shortened
 from kiebitz.dissectors.model import OPPOSITE
 from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.services.alteration.control_server import HeldMessage

@@ -18,7 +18,7 @@ from kiebitz.dissectors.extras import install_command
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction, Severity
 from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from, parts_of
-from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.positions import Mistake, ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import Reading, read
 from kiebitz.dissectors.protocol_file.reading.source import listed
 from kiebitz.dissectors.protocol_file.reading.trial import Trial

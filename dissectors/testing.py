@@ -23,8 +23,7 @@ from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Piece
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import Number, Text, Word
-from kiebitz.dissectors.grammar.grammar import UNREADABLE, MessageType, to_json
-from kiebitz.dissectors.grammar.patching import value_at
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, MessageType, to_json, value_at
 from kiebitz.dissectors.inspection.inspector import CUT_OFF, Inspector
 from kiebitz.dissectors.inspection.isolation import GAME_ENDED
 from kiebitz.dissectors.model import (

@@ -22,7 +22,7 @@ from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, explain
 from kiebitz.cli.web.request_params import ApiRequest, is_number
 from kiebitz.cli.web.routes import ENDPOINTS, STATUS, answered, refusal, session_info
 from kiebitz.dissectors.errors import KiebitzError, fault
-from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.services.anonymizing import pseudonyms_if
 from kiebitz.services.importing.packets import import_capture

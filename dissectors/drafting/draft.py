@@ -11,7 +11,6 @@ import msgspec
 
 from kiebitz.dissectors.drafting.binary import BinaryKind, layouts
 from kiebitz.dissectors.drafting.fields import Row
-from kiebitz.dissectors.drafting.formats import choose_formats, with_numbers
 from kiebitz.dissectors.drafting.framing import (
     TAG,
     Choice,
@@ -33,15 +32,15 @@ from kiebitz.dissectors.drafting.relations import (
     find_heartbeats,
 )
 from kiebitz.dissectors.drafting.rows import relate, rows_of
+from kiebitz.dissectors.drafting.text_format import choose_formats, with_numbers
 from kiebitz.dissectors.drafting.traffic import Conversation, FormatChoice, Message, Segment, segments_of
 from kiebitz.dissectors.drafting.turns import find_turn
-from kiebitz.dissectors.drafting.verification import verify
-from kiebitz.dissectors.drafting.writer import Contents, text_of
+from kiebitz.dissectors.drafting.writer import Contents, text_of, verify
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.escaping import printable
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocol_file.header import TextHead
-from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.protocol_file.specification import Format, Framing
 
 _WANTED = 0.99

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Decoded
-from kiebitz.dissectors.grammar.patching import Path, value_at
+from kiebitz.dissectors.grammar.grammar import Decoded, Path, value_at
 
 Kind = Literal["name", "field", "markup", "ignored", "unread", "rest"]
 """Role of a piece in its message.

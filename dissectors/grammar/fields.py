@@ -10,10 +10,18 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, IdentifierKind, Mismatch
-from kiebitz.dissectors.grammar.grammar import nearest_word, shortened
-from kiebitz.dissectors.grammar.invalid_values import OF_ANY, OF_NUMBERS, OF_WORDS, Wrong, other_case
-from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.field_type import (
+    OF_ANY,
+    OF_NUMBERS,
+    OF_WORDS,
+    WHOLE_REST,
+    FieldType,
+    IdentifierKind,
+    Mismatch,
+    Wrong,
+    other_case,
+)
+from kiebitz.dissectors.grammar.grammar import Path, nearest_word, shortened
 from kiebitz.dissectors.grammar.tokens import Tokenizer
 from kiebitz.dissectors.suggestions import with_suggestion
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch, Wrong
 from kiebitz.dissectors.grammar.fields import PartsText, Text, quoted, wire_type_of, written
-from kiebitz.dissectors.grammar.invalid_values import Wrong
-from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.grammar import Path
 from kiebitz.dissectors.grammar.tokens import Token, Tokenizer
 
 

@@ -23,13 +23,17 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     Grammar,
     MessageType,
+    Path,
+    Place,
     Violation,
+    differences,
+    replaced,
     sender_of,
     shortened,
     to_json,
     unreadable,
+    value_at,
 )
-from kiebitz.dissectors.grammar.patching import Path, Place, differences, replaced, value_at
 from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
 from kiebitz.dissectors.suggestions import with_suggestion
 

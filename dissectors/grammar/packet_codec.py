@@ -33,6 +33,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     Grammar,
     MessageType,
+    Place,
     Violation,
     count_of_fields,
     nearest_word,
@@ -48,7 +49,6 @@ from kiebitz.dissectors.grammar.packet_framer import (
     PacketFramer,
     TypedLine,
 )
-from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_codec import ABSENT, ALL_TOKENS, TextCodec
 from kiebitz.dissectors.grammar.text_message import Sent, spans_of, undecoded
 from kiebitz.dissectors.grammar.tokens import Splitter

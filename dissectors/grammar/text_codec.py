@@ -29,6 +29,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     Grammar,
     MessageType,
+    Place,
     Violation,
     count_of_fields,
     to_json,
@@ -36,7 +37,6 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.layout_codec import DELIMITER, NO_FIELDS, SURPLUS, LayoutCodec, Part
 from kiebitz.dissectors.grammar.lenient import Lenient
-from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_message import (
     Sent,
     fits_in_other_order,

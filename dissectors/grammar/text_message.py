@@ -15,9 +15,8 @@ import msgspec
 from kiebitz.dissectors.grammar.dissection_tree import Kind
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import PartsText, Rest, spans_in
-from kiebitz.dissectors.grammar.grammar import Field, MessageType
+from kiebitz.dissectors.grammar.grammar import Field, MessageType, Path, Place
 from kiebitz.dissectors.grammar.layout_codec import Part, parts_in
-from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.tokens import Deviation, Token, Tokenizer
 
 

@@ -1,9 +1,12 @@
-"""Tokens of a text: how they are separated and quoted, and where they are.
+"""Tokens of a text: how they are separated and quoted, and where they are; patterns of quoted text.
 
 A token is bare, or quoted because it is empty or contains a separator or a quotation mark. There are two
 ways of quoting: `Splitter` escapes quotation marks and backslashes by a backslash. `PaddedQuotes` escapes
 quotation marks only, and writes a padding before the closing one, so that a backslash cannot precede it; a
 list in a token is its tokens joined by blanks, quoted once more.
+
+The memory of quoted text's patterns is bounded: an atomic group keeps about 150 bytes for each repetition
+until it ends. So a repetition is an escape and all text up to the next one, never a single character.
 """
 
 from __future__ import annotations
@@ -17,7 +20,23 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.quoted_text import quoted_text
+JSON_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
+"""An escape that JSON allows (RFC 8259, 7 Strings)."""
+
+
+def quoted_text(excluded: str, escape: str = r"\\.") -> str:
+    """Return a pattern of the text between quotation marks.
+
+    Args:
+        excluded: The characters that occur only in escapes, as in a character set: the quotation mark, and
+            others if need be. A backslash always begins an escape.
+        escape: A pattern of an escape; that of any character excludes a line feed without `re.DOTALL`.
+    """
+    return rf"[^{excluded}\\]*+(?>(?:{escape}[^{excluded}\\]*+)*)"
+
+
+JSON_STRING = b'"%b"' % quoted_text('"').encode()
+"""A string of JSON with any escapes."""
 
 
 class Token(msgspec.Struct, frozen=True, gc=False):

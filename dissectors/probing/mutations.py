@@ -19,10 +19,8 @@ from kiebitz.dissectors.conformance.expectations import (
 )
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import UNWRITABLE
-from kiebitz.dissectors.grammar.field_type import IdentifierKind, Mismatch
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, to_json
-from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD, Wrong
-from kiebitz.dissectors.grammar.patching import Place, replaced
+from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, IdentifierKind, Mismatch, Wrong
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Place, replaced, to_json
 from kiebitz.dissectors.model import Direction
 
 _LATIN_1_BYTE = b"\xe4"

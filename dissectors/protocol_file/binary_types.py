@@ -9,7 +9,16 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import (
+    CONTROL,
+    LONG,
+    OUTSIDE_ASCII,
+    TOO_LONG,
+    UNKNOWN_WORD,
+    FieldType,
+    Mismatch,
+    Wrong,
+)
 from kiebitz.dissectors.grammar.fields import (
     ListText,
     Number,
@@ -20,16 +29,7 @@ from kiebitz.dissectors.grammar.fields import (
     limits_title,
     quoted,
 )
-from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.grammar.invalid_values import (
-    CONTROL,
-    LONG,
-    OUTSIDE_ASCII,
-    TOO_LONG,
-    UNKNOWN_WORD,
-    Wrong,
-)
-from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.grammar import Path, to_json
 from kiebitz.dissectors.grammar.tokens import Splitter
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.specification import (

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
-from kiebitz.dissectors.grammar.codec import Codec
+from kiebitz.dissectors.grammar.codec import CarriedCodec, Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar, MessageType
 from kiebitz.dissectors.model import DIRECTIONS, Direction

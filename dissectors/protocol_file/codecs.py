@@ -170,7 +170,7 @@ def _framer_of_lines(
 
 def _framer_of_bytes(framing: Framing, specification: Specification | None) -> Callable[[Direction], Framer]:
     from kiebitz.dissectors.protocol_file import framers
-    from kiebitz.dissectors.protocol_file.field_extents import FieldExtents
+    from kiebitz.dissectors.protocol_file.framers import FieldExtents
     from kiebitz.dissectors.protocol_file.header import Header, beginning_of
 
     match framing.kind:

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
-from kiebitz.dissectors.grammar.codec import Codec
+from kiebitz.dissectors.grammar.codec import CarriedCodec, Codec
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, whole
 from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.grammar.grammar import (
@@ -16,12 +15,13 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     Grammar,
     MessageType,
+    Path,
+    Place,
     Violation,
     to_json,
     unreadable,
 )
 from kiebitz.dissectors.grammar.layout_codec import unknown_name
-from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.protocol_file.header import Header, Part, Read, TextHead
 from kiebitz.dissectors.protocol_file.message_grammar import rows_of

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from kiebitz.dissectors.grammar.envelope import Envelope
+from kiebitz.dissectors.grammar.field_type import Wrong
 from kiebitz.dissectors.grammar.fields import beyond_limits, limits_title
 from kiebitz.dissectors.grammar.grammar import Field, Grammar
-from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.json.codec import JsonCodec
 from kiebitz.dissectors.grammar.json.containers import JsonBag, JsonList, JsonMap, JsonObject
 from kiebitz.dissectors.grammar.json.framer import JsonFraming
@@ -23,7 +23,6 @@ from kiebitz.dissectors.grammar.json.types import (
     JsonType,
 )
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.rows import fields_of, keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
     BagType,
@@ -47,8 +46,10 @@ from kiebitz.dissectors.protocol_file.specification import (
 )
 from kiebitz.dissectors.protocol_file.text_types import (
     bounded_matcher,
+    fields_of,
     identifier_kind,
     kept,
+    keys_of,
     matches_names,
     number_of,
     text_type,

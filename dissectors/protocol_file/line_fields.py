@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.carried_codec import CarriedCodec
-from kiebitz.dissectors.grammar.codec import Codec
+from kiebitz.dissectors.grammar.codec import CarriedCodec, Codec
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import ListText, PartsText, spans_in, written
 from kiebitz.dissectors.grammar.framing import Frame, LineFramer

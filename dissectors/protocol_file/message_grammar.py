@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any
 
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
-from kiebitz.dissectors.protocol_file.rows import MakeType, fields_of, keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     FieldTypeSpec,
     Format,
@@ -19,6 +18,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     Specification,
     parts_of,
 )
+from kiebitz.dissectors.protocol_file.text_types import MakeType, fields_of, keys_of
 
 _NO_PATHS = ("first", "tag", "*")
 """Values of a format's `name` that are no words of the protocol."""

@@ -14,6 +14,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     Grammar,
     MessageType,
+    Place,
     Violation,
     shortened,
     to_json,
@@ -28,10 +29,8 @@ from kiebitz.dissectors.grammar.layout_codec import (
     Part,
     parts_in,
 )
-from kiebitz.dissectors.grammar.patching import Place
-from kiebitz.dissectors.grammar.quoted_text import quoted_text
 from kiebitz.dissectors.grammar.text_message import Sent, sent_in
-from kiebitz.dissectors.grammar.tokens import Token, Tokenizer
+from kiebitz.dissectors.grammar.tokens import Token, Tokenizer, quoted_text
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.specification import Format
 

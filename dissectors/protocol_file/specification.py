@@ -8,10 +8,9 @@ from typing import Literal
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import Expectation
-from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.field_type import FieldType, Wrong
 from kiebitz.dissectors.grammar.fields import Limits
 from kiebitz.dissectors.grammar.grammar import EventKind, Rule
-from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.json.forms import Form, OddWord, SizeRule
 from kiebitz.dissectors.grammar.lenient import Lenient, Spellings
 from kiebitz.dissectors.model import Direction, Transport

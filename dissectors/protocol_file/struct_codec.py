@@ -12,12 +12,12 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     Grammar,
     MessageType,
+    Path,
     count_of_fields,
     to_json,
     unreadable,
 )
 from kiebitz.dissectors.grammar.layout_codec import NO_FIELDS, SURPLUS, LayoutCodec, Part
-from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import Binary, name_type
 from kiebitz.dissectors.protocol_file.specification import Format

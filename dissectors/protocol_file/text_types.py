@@ -1,14 +1,14 @@
-"""Field types of protocol files for values that are sent as text."""
+"""Field types of protocol files for values that are sent as text; fields and rows of messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, FieldType, IdentifierKind, Mismatch
 from kiebitz.dissectors.grammar.fields import (
     AnyText,
     ListText,
@@ -22,8 +22,8 @@ from kiebitz.dissectors.grammar.fields import (
     quoted,
     wire_type_of,
 )
+from kiebitz.dissectors.grammar.grammar import Field
 from kiebitz.dissectors.grammar.inner_text import Cutter, FixedText, FixedWords
-from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter, Tokenizer
 from kiebitz.dissectors.protocol_file.specification import (
     AnyType,
@@ -38,6 +38,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     IdentifierType,
     ListType,
     MapType,
+    MessageSpec,
     NumberType,
     ObjectType,
     PythonType,
@@ -402,3 +403,33 @@ class CutList(_CutText, ListText):
 
 class CutObject(_CutText, ObjectText):
     """An object whose values have nothing between them, or have such values."""
+
+
+MakeType = Callable[[FieldSpec], FieldType]
+
+
+def fields_of(specs: Sequence[FieldSpec], make: MakeType) -> tuple[Field, ...]:
+    """Return the fields of a row, whose types `make` makes."""
+    return tuple(
+        Field(
+            field.name,
+            make(field),
+            field.description or field.title,
+            generated=field.generated,
+            optional=field.optional,
+        )
+        for field in specs
+    )
+
+
+def keys_of(row: MessageSpec) -> dict[str, Any]:
+    """Return the attributes of a row besides its name, its direction and its fields."""
+    return {
+        "description": row.description or row.name,
+        "clause": row.clause or f"messages.{row.name}",
+        "answers": row.answers,
+        "broadcast": row.broadcast,
+        "deviation": row.dialect,
+        "summary": row.summary,
+        "heartbeat": row.heartbeat,
+    }

@@ -21,7 +21,6 @@ from kiebitz.dissectors.grammar.xml.shapes import (
 )
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocol_file.envelope import FileEnvelope
-from kiebitz.dissectors.protocol_file.rows import keys_of
 from kiebitz.dissectors.protocol_file.specification import (
     FieldSpec,
     Format,
@@ -30,7 +29,7 @@ from kiebitz.dissectors.protocol_file.specification import (
     ObjectType,
     Specification,
 )
-from kiebitz.dissectors.protocol_file.text_types import text_type
+from kiebitz.dissectors.protocol_file.text_types import keys_of, text_type
 
 
 def element_row(

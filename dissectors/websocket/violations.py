@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Violation
-from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.grammar import Place, Violation
 
 CLAUSE = "RFC 6455"
 _DEFLATE = "RFC 7692"

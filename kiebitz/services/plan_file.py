@@ -13,8 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.protocol_file.reading.errors import Mistake
-from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, parse_toml
+from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Mistake, Place, parse_toml
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.decode_as import unknown_protocol

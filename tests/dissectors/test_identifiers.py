@@ -14,8 +14,7 @@ from strength import a_few, few_captures
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.field_type import IdentifierKind, Rename
-from kiebitz.dissectors.grammar.grammar import Decoded
-from kiebitz.dissectors.grammar.patching import Path, differences
+from kiebitz.dissectors.grammar.grammar import Decoded, Path, differences
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 from kiebitz.dissectors.protocols.cgml.dissector import CGML

@@ -17,8 +17,7 @@ from snapshots import DATA, as_bytes, as_text
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.grammar import to_json
-from kiebitz.dissectors.grammar.patching import differences, replaced, value_at
+from kiebitz.dissectors.grammar.grammar import differences, replaced, to_json, value_at
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.cgml.dissector import CGML

@@ -24,8 +24,8 @@ from kiebitz.dissectors.conformance.expectations import (
     UnsuitableMoment,
 )
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.field_type import Wrong
 from kiebitz.dissectors.grammar.grammar import Decoded
-from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing import actions as actions
 from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send, Sender

@@ -21,9 +21,9 @@ from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.inspection.isolation import GAME_ENDED
 from kiebitz.dissectors.model import Chunk, Direction, End, Ids, Item, Stream
 from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
-from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
-from kiebitz.dissectors.protocol_file.reading.samples import Unsampled, samples_of
+from kiebitz.dissectors.protocol_file.reading.trial import Unsampled, samples_of
 from kiebitz.dissectors.registry import BUILT_IN
 from kiebitz.dissectors.testing import check_accounted, check_consistent, check_in_order, check_no_faults
 from kiebitz.proxy.capture.files import CaptureError, open_capture

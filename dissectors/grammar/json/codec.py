@@ -19,7 +19,18 @@ from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.envelope import Body, Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, to_json, unreadable
+from kiebitz.dissectors.grammar.grammar import (
+    Decoded,
+    MessageType,
+    Place,
+    Violation,
+    differences,
+    replaced,
+    spelt_alike,
+    to_json,
+    unreadable,
+    value_at,
+)
 from kiebitz.dissectors.grammar.json.containers import JsonObject
 from kiebitz.dissectors.grammar.json.diagnostics import ESCAPED_COLON, Conventions, Diagnostics, duplicate_key
 from kiebitz.dissectors.grammar.json.dissection_tree import build_tree
@@ -27,7 +38,6 @@ from kiebitz.dissectors.grammar.json.framer import JsonFraming
 from kiebitz.dissectors.grammar.json.layouts import Candidates, JsonRow, Layout
 from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonAny, Misfit, Reading, quoted
-from kiebitz.dissectors.grammar.patching import Place, differences, replaced, spelt_alike, value_at
 from kiebitz.dissectors.model import Direction
 
 _decode = msgspec.json.Decoder().decode

@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, FieldType, Mismatch, Wrong
 from kiebitz.dissectors.grammar.fields import INTEGER, MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, to_json
-from kiebitz.dissectors.grammar.invalid_values import UNKNOWN_WORD, Wrong
 from kiebitz.dissectors.grammar.json.forms import SizeRule
 from kiebitz.dissectors.grammar.json.types import (
     Check,

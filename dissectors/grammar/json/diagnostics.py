@@ -19,6 +19,8 @@ import msgspec
 from kiebitz.dissectors.grammar.fields import MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
+    Path,
+    Place,
     Violation,
     nearest_word,
     sender_of,
@@ -29,8 +31,7 @@ from kiebitz.dissectors.grammar.grammar import (
 from kiebitz.dissectors.grammar.json.layouts import JsonRow, Layout
 from kiebitz.dissectors.grammar.json.scanner import Member, first_error, parse_places
 from kiebitz.dissectors.grammar.json.types import Misfit, Remark, quoted
-from kiebitz.dissectors.grammar.patching import Path, Place
-from kiebitz.dissectors.grammar.quoted_text import JSON_STRING
+from kiebitz.dissectors.grammar.tokens import JSON_STRING
 from kiebitz.dissectors.model import OPPOSITE, Direction, Severity
 from kiebitz.dissectors.suggestions import with_suggestion
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.grammar import Decoded
+from kiebitz.dissectors.grammar.grammar import Decoded, Path
 from kiebitz.dissectors.grammar.json.containers import JsonAlone
 from kiebitz.dissectors.grammar.json.layouts import JsonRow, Layout
 from kiebitz.dissectors.grammar.json.scanner import Member, Node, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonType, Part
-from kiebitz.dissectors.grammar.patching import Path
 
 _BRACKETS = {ord("{"): "object", ord("["): "list"}
 _UNKNOWN = "not specified here: readers ignore it"

@@ -7,14 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType
+from kiebitz.dissectors.grammar.grammar import Field, Grammar, MessageType, Path
 from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, JsonTuple
 from kiebitz.dissectors.grammar.json.forms import Form, SizeRule
 from kiebitz.dissectors.grammar.json.scanner import as_sent, name_at, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonChoice, JsonType
 from kiebitz.dissectors.grammar.lenient import AS_WRITTEN, Spellings
-from kiebitz.dissectors.grammar.patching import Path
-from kiebitz.dissectors.grammar.quoted_text import quoted_text
+from kiebitz.dissectors.grammar.tokens import quoted_text
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 
 Role = Literal["name", "around", "fields", "other"]

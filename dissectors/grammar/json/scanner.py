@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from kiebitz.dissectors.grammar.grammar import Path, Place
 from kiebitz.dissectors.grammar.lenient import AS_WRITTEN, Spellings
-from kiebitz.dissectors.grammar.patching import Path, Place
-from kiebitz.dissectors.grammar.quoted_text import JSON_ESCAPE, JSON_STRING, quoted_text
+from kiebitz.dissectors.grammar.tokens import JSON_ESCAPE, JSON_STRING, quoted_text
 
 DEPTH_LIMIT = 64
 """Maximum nesting depth of objects and lists."""

@@ -17,13 +17,21 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, Mismatch, Rename, Replace
+from kiebitz.dissectors.grammar.field_type import (
+    LONG,
+    UNKNOWN_WORD,
+    FieldType,
+    IdentifierKind,
+    Mismatch,
+    Rename,
+    Replace,
+    Wrong,
+    other_case,
+)
 from kiebitz.dissectors.grammar.fields import LARGEST, MAX_QUOTED, OF_WHOLE_FIELDS, SMALLEST
-from kiebitz.dissectors.grammar.grammar import nearest_word, shortened, to_json
-from kiebitz.dissectors.grammar.invalid_values import LONG, UNKNOWN_WORD, Wrong, other_case
+from kiebitz.dissectors.grammar.grammar import Path, nearest_word, shortened, to_json
 from kiebitz.dissectors.grammar.json.forms import OddWord
 from kiebitz.dissectors.grammar.lenient import AS_WRITTEN, Spellings
-from kiebitz.dissectors.grammar.patching import Path
 from kiebitz.dissectors.suggestions import with_suggestion
 
 Check = Callable[[Any], bool]

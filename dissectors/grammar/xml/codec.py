@@ -26,14 +26,15 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     Grammar,
     MessageType,
+    Place,
     Violation,
     nearest_word,
     sender_of,
+    spelt_alike,
     to_json,
     unreadable,
 )
 from kiebitz.dissectors.grammar.layout_codec import LayoutCodec, Part
-from kiebitz.dissectors.grammar.patching import Place, spelt_alike
 from kiebitz.dissectors.grammar.xml.diagnostics import (
     FOLLOWED,
     MISPRINT,

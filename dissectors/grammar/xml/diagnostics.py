@@ -11,9 +11,8 @@ from xml.parsers import expat
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Field, Violation
+from kiebitz.dissectors.grammar.grammar import Field, Place, Violation
 from kiebitz.dissectors.grammar.lenient import Misprint
-from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.xml.markup import BLANK_LINE, BLANKS, Tag, error_at, note_at, tags
 from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH
 

@@ -12,9 +12,8 @@ from itertools import islice
 from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Kind
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import AnyText, ListText, ObjectText, PartsText
-from kiebitz.dissectors.grammar.grammar import Field
+from kiebitz.dissectors.grammar.grammar import Field, Path, Place
 from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, parts_in
-from kiebitz.dissectors.grammar.patching import Path, Place
 from kiebitz.dissectors.grammar.xml import shapes
 from kiebitz.dissectors.grammar.xml.diagnostics import XmlFormat
 from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, attribute_place, attributes, tags

@@ -13,8 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Violation
-from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.grammar import Place, Violation
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Prefix that some editors write before UTF-8."""

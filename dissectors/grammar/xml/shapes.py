@@ -14,10 +14,9 @@ from xml.etree.ElementTree import Element, fromstring
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch, Wrong
 from kiebitz.dissectors.grammar.fields import AnyText, ListText, ObjectText
 from kiebitz.dissectors.grammar.grammar import Field, MessageType, nearest_word
-from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.xml.markup import BLANK_TEXT, as_xml, escaped
 from kiebitz.dissectors.suggestions import with_suggestion
 

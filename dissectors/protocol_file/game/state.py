@@ -1,8 +1,8 @@
-"""The state of a protocol file's table: paths and their values, the running game, and their limits."""
+"""The state of a protocol file's table: paths with values, doubt about them, the game, limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,10 +13,71 @@ from kiebitz.dissectors.game.table import LimitError
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Game
-from kiebitz.dissectors.protocol_file.expressions import Scope
-from kiebitz.dissectors.protocol_file.game.doubt import PathDoubt
+from kiebitz.dissectors.protocol_file.expressions import Pattern, Scope
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, KEPT, ROOMS, PutPlan
 from kiebitz.dissectors.protocol_file.values import index, step_text
+
+MAX_CERTAIN = 1000
+"""Maximum number of paths that are known to be certain again."""
+
+
+class PathDoubt:
+    """The values in doubt: those at the paths of `patterns`, unless they were put since."""
+
+    def __init__(self) -> None:
+        self._patterns: dict[Pattern, None] = {}
+        self._certain: dict[tuple[str, ...], None] = {}
+
+    def __bool__(self) -> bool:
+        """Return True if any value is in doubt."""
+        return bool(self._patterns)
+
+    def begin(self, patterns: Collection[Pattern]) -> None:
+        """Doubt the values at these paths."""
+        self._patterns.update(dict.fromkeys(patterns))
+        for path in [path for path in self._certain if any(_meets(path, other) for other in patterns)]:
+            del self._certain[path]
+
+    def end(self, path: Sequence[str]) -> None:
+        """Note that the value at a path is certain, with all values in it."""
+        if not self._patterns:
+            return
+        end = len(path)
+        for pattern in [other for other in self._patterns if other[:end] == tuple(path)]:
+            del self._patterns[pattern]
+        if any(_meets(path, pattern) for pattern in self._patterns):
+            self._certain[tuple(path)] = None
+            if len(self._certain) > MAX_CERTAIN:
+                del self._certain[next(iter(self._certain))]
+
+    def keep(self, first_steps: Collection[str]) -> None:
+        """Keep only the doubt about values below these first steps of a path."""
+        self._patterns = {pattern: None for pattern in self._patterns if pattern[0] in first_steps}
+        self._certain = {path: None for path in self._certain if path[0] in first_steps}
+
+    def covers(self, path: Sequence[str]) -> bool:
+        """Return True if the value at a path, or a value in it, is in doubt."""
+        return any(_meets(path, pattern) for pattern in self._patterns) and not any(
+            tuple(path[:end]) in self._certain for end in range(1, len(path) + 1)
+        )
+
+
+class UnfinishedMessage:
+    """The same doubt while a message of the other side is arriving, which may change `patterns`."""
+
+    def __init__(self, doubt: PathDoubt, patterns: Collection[Pattern]) -> None:
+        self._doubt = doubt
+        self._patterns = patterns
+
+    def covers(self, path: Sequence[str]) -> bool:
+        """Return True if the value at a path, or a value in it, is in doubt."""
+        return any(_meets(path, pattern) for pattern in self._patterns) or self._doubt.covers(path)
+
+
+def _meets(path: Sequence[str], pattern: Pattern) -> bool:
+    """Return True if a path and a pattern lead to the same value, or one to a part of the other's."""
+    return all(step is None or step == key for key, step in zip(path, pattern, strict=False))
+
 
 MAX_STATE = 1 << 20
 """Maximum size of a table's state as JSON in bytes, and of everything that one message puts into it."""

@@ -12,8 +12,8 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import Document, RowTable
 from kiebitz.dissectors.protocol_file.reading.notation import near
-from kiebitz.dissectors.protocol_file.reading.packet_rows import PacketRows
 from kiebitz.dissectors.protocol_file.reading.row_checks import (
+    PacketRows,
     has_text_or_elements,
     problems_of,
     same_separators,

@@ -27,16 +27,21 @@ from kiebitz.dissectors.protocol_file.reading.document import (
     PythonRuleTable,
     PythonTable,
 )
-from kiebitz.dissectors.protocol_file.reading.errors import Mistake, ProtocolFileError
-from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections, types_of
+from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections, StatisticsSection, types_of
 from kiebitz.dissectors.protocol_file.reading.head import HeadSection
 from kiebitz.dissectors.protocol_file.reading.message_section import MAX_NAME, MessageSection
 from kiebitz.dissectors.protocol_file.reading.notation import near
-from kiebitz.dissectors.protocol_file.reading.positions import InvalidTomlError, Place, TomlPlaces, parse_toml
+from kiebitz.dissectors.protocol_file.reading.positions import (
+    InvalidTomlError,
+    Mistake,
+    Place,
+    ProtocolFileError,
+    TomlPlaces,
+    parse_toml,
+)
 from kiebitz.dissectors.protocol_file.reading.probe_sections import ProbeSections
 from kiebitz.dissectors.protocol_file.reading.scope import Names, check_expression
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, TooManyMistakes
-from kiebitz.dissectors.protocol_file.reading.statistics_section import StatisticsSection
 from kiebitz.dissectors.protocol_file.reading.type_section import TypeSection
 from kiebitz.dissectors.protocol_file.sections import (
     EventSpec,

@@ -11,9 +11,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.errors import Mistake
 from kiebitz.dissectors.protocol_file.reading.notation import near
-from kiebitz.dissectors.protocol_file.reading.positions import Place, Step, TomlPlaces
+from kiebitz.dissectors.protocol_file.reading.positions import Mistake, Place, Step, TomlPlaces
 from kiebitz.dissectors.protocol_file.sections import NamedTable
 
 Path = tuple[Step, ...]

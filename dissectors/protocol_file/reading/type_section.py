@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from kiebitz.dissectors.grammar.invalid_values import Wrong
+from kiebitz.dissectors.grammar.field_type import Wrong
 from kiebitz.dissectors.grammar.json.forms import OddWord, SizeRule
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.reading import notation

@@ -13,9 +13,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch, Rename, Replace
+from kiebitz.dissectors.grammar.field_type import (
+    FieldType,
+    IdentifierKind,
+    KeysOf,
+    Mismatch,
+    Rename,
+    Replace,
+    Wrong,
+)
 from kiebitz.dissectors.grammar.fields import Number, Text, Word, is_version
-from kiebitz.dissectors.grammar.invalid_values import Wrong
 from kiebitz.dissectors.grammar.sentences import CALLED
 from kiebitz.dissectors.grammar.xml.codec import XmlCodec
 from kiebitz.dissectors.grammar.xml.markup import location_of as location_in

@@ -10,11 +10,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch, Rename, Replace
+from kiebitz.dissectors.grammar.field_type import (
+    FieldType,
+    IdentifierKind,
+    KeysOf,
+    Mismatch,
+    Rename,
+    Replace,
+    Wrong,
+)
 from kiebitz.dissectors.grammar.fields import Number, Text
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Violation, unreadable
-from kiebitz.dissectors.grammar.invalid_values import Wrong
-from kiebitz.dissectors.grammar.patching import Place
+from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Place, Violation, unreadable
 from kiebitz.dissectors.grammar.text_codec import TextCodec
 from kiebitz.dissectors.grammar.text_message import Sent
 from kiebitz.dissectors.model import Direction

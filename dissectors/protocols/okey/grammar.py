@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import (
+    OF_ANY,
+    OF_NUMBERS,
     WHOLE_REST,
     FieldType,
     IdentifierKind,
@@ -20,6 +22,7 @@ from kiebitz.dissectors.grammar.field_type import (
     Mismatch,
     Rename,
     Replace,
+    Wrong,
 )
 from kiebitz.dissectors.grammar.fields import ListText, Number, ObjectText, PartsText, Text, Word
 from kiebitz.dissectors.grammar.grammar import (
@@ -31,7 +34,6 @@ from kiebitz.dissectors.grammar.grammar import (
     sender_of,
     unreadable,
 )
-from kiebitz.dissectors.grammar.invalid_values import OF_ANY, OF_NUMBERS, Wrong
 from kiebitz.dissectors.grammar.text_codec import Reading, TextCodec
 from kiebitz.dissectors.grammar.text_message import Sent
 from kiebitz.dissectors.grammar.tokens import PaddedQuotes, Splitter

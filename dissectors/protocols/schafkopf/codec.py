@@ -14,13 +14,13 @@ from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
     MessageType,
+    Place,
     Violation,
     nearest_word,
     sender_of,
 )
 from kiebitz.dissectors.grammar.layout_codec import Part
 from kiebitz.dissectors.grammar.packet_codec import FirstLines, PacketCodec, line_place
-from kiebitz.dissectors.grammar.patching import Place
 from kiebitz.dissectors.grammar.text_message import Sent
 from kiebitz.dissectors.model import Direction, Severity
 from kiebitz.dissectors.protocol_file.packaged import packaged_codec

@@ -14,11 +14,17 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, KeysOf, Mismatch, Rename
+from kiebitz.dissectors.grammar.field_type import (
+    OF_NUMBERS,
+    FieldType,
+    IdentifierKind,
+    KeysOf,
+    Mismatch,
+    Rename,
+    Wrong,
+)
 from kiebitz.dissectors.grammar.fields import ListText, PartsText, Text, Word
-from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.grammar.invalid_values import OF_NUMBERS, Wrong
-from kiebitz.dissectors.grammar.patching import Path
+from kiebitz.dissectors.grammar.grammar import MessageType, Path
 from kiebitz.dissectors.grammar.tokens import Splitter, Token
 from kiebitz.dissectors.protocol_file.packaged import packaged_grammar
 from kiebitz.dissectors.protocols.schafkopf.cards import FARBEN, HAND, MODI, NOBODY, SEATS, WERTE

@@ -13,8 +13,7 @@ from kiebitz.dissectors.escaping import json_text
 from kiebitz.dissectors.filters import FilterError, Predicate, Row
 from kiebitz.dissectors.filters.fields import written
 from kiebitz.dissectors.filters.syntax import Step
-from kiebitz.dissectors.grammar.grammar import UNREADABLE, unreadable
-from kiebitz.dissectors.grammar.patching import Path, replaced
+from kiebitz.dissectors.grammar.grammar import UNREADABLE, Path, replaced, unreadable
 from kiebitz.dissectors.inspection import memo as remembered
 from kiebitz.dissectors.model import OPPOSITE, Action, Direction, Message
 from kiebitz.dissectors.session_numbering import FROM_ONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kiebitz.dissectors.grammar.framing import Frame
-from kiebitz.dissectors.grammar.patching import Place, replaced
+from kiebitz.dissectors.grammar.grammar import Place, replaced
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.evidence.excerpt import (
     MAX_CELLS,

@@ -12,7 +12,7 @@ from strength import times
 
 from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import read
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 

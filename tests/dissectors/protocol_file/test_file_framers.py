@@ -14,7 +14,7 @@ from kiebitz.dissectors.grammar import framing as framing_module
 from kiebitz.dissectors.grammar.framing import DatagramFramer, Frame, LineFramer
 from kiebitz.dissectors.grammar.json import framer as json_framer
 from kiebitz.dissectors.grammar.xml import framer as xml_framer
-from kiebitz.dissectors.protocol_file import field_extents, framers
+from kiebitz.dissectors.protocol_file import framers
 from kiebitz.dissectors.protocol_file.codecs import framer_of
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, Parser
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
@@ -184,7 +184,7 @@ def test_any_cut_gives_the_same_frames(name: str) -> None:
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize("name", every(3, FRAMINGS))
 def test_frames_beyond_the_limit_are_skipped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (framing_module, framers, json_framer, xml_framer, field_extents):
+    for module in (framing_module, framers, json_framer, xml_framer):
         monkeypatch.setattr(module, "FRAME_LIMIT", 20)
     framing, parts = FRAMINGS[name]
     long = {"json": b'{"a":"' + b"x" * 50, "xml": b"<a>" + b"x" * 50}.get(name, b"x" * 50)

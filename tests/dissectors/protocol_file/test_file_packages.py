@@ -22,7 +22,7 @@ from strength import times
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
 from kiebitz.dissectors.protocol_file.packaged import packaged_file
-from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
 from kiebitz.dissectors.registry import BUILT_IN, plugins
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check

@@ -8,7 +8,7 @@ from file_conversations import Conversation, dissector_of, texts
 from strength import every, times
 
 from kiebitz.dissectors.protocol_file.game.requests import MAX_BYTES, MAX_OPEN
-from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import read
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 

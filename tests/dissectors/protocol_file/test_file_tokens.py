@@ -11,7 +11,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
-from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
+from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.testing import check_anatomy

@@ -19,9 +19,8 @@ from strength import a_few
 
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
-from kiebitz.dissectors.protocol_file.reading.errors import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.notation import Mistake, NamedTypes, Parser
-from kiebitz.dissectors.protocol_file.reading.positions import TomlPlaces, parse_toml
+from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError, TomlPlaces, parse_toml
 from kiebitz.dissectors.protocol_file.reading.reader import (
     read,
     read_specification,
