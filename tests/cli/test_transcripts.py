@@ -15,8 +15,8 @@ BLOCKS = [block for path in sorted(DATA.glob("commands/*.txt")) for block in blo
 
 
 def is_first(block: Block) -> bool:
-    """True for all but the second and later variants of a block, whose titles end with a number."""
-    return not re.search(r", ([2-9]|\d\d+)$", block.title)
+    """True for all blocks but those for the full run."""
+    return not re.search(r", (?:[2-9]|\d\d+|full)$", block.title)
 
 
 @pytest.mark.usefixtures("protocol_files_forgotten")

@@ -255,7 +255,7 @@ def test_no_name_from_the_network_is_a_path(name: str, tmp_path: Path) -> None:
     known = recorded("maexchen-head-tiny.pcap")
     folder = tmp_path / "some" / "folder"
     folder.mkdir(parents=True)
-    known.with_said(replaced({"alice": name, "bob": f"{name}.db"})([*known.said])).write(folder / "game.db")
+    known.with_said(replaced(f"alice={name}", f"bob={name}.db")([*known.said])).write(folder / "game.db")
     with contextlib.chdir(folder):
         for command in WRITING[1:-1]:
             assert kiebitz(*command).status == 0

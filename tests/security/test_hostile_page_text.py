@@ -57,7 +57,7 @@ def made(protocol: str, kind: str, folder: Path) -> str:
     """Return a session in which a player is called so, in a folder that is, too."""
     capture, player = PLAYERS[protocol]
     known = recorded(capture)
-    said = replaced({player: spelt(NAMES[kind], protocol)})([*known.said])
+    said = replaced(f"{player}={spelt(NAMES[kind], protocol)}")([*known.said])
     inside = folder / ("<b onclick=ran(9)>\u202e" if kind == "markup" else "x")
     inside.mkdir()
     return known.with_said(said).write(inside / "<img src=x onerror=ran(0)>.db")

@@ -31,7 +31,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
         for kind, name in NAMES.items():
             folder = tmp_path_factory.mktemp(protocol) / "a\x1b[2J\u202e[b]"
             folder.mkdir()
-            said = replaced({player: spelt(name, protocol)})([*known.said])
+            said = replaced(f"{player}={spelt(name, protocol)}")([*known.said])
             made[protocol, kind] = known.with_said(said).write(folder / "game.db")
     return made
 

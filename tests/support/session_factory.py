@@ -58,9 +58,9 @@ class Conversation:
         return self
 
 
-def record(path: Path, items: Sequence[Item], ended: bool = True) -> str:
+def record(path: Path, items: Sequence[Item], ended: bool = True, begin_ns: int = START_NS) -> str:
     """Record a session of these items and give the database's name."""
-    recorder = Recorder(str(path), "relay", "made up", started_ns=START_NS)
+    recorder = Recorder(str(path), "relay", "made up", started_ns=begin_ns)
     recorder.record(items)
     if ended:
         recorder.close()

@@ -1,28 +1,52 @@
-"""Transcripts of commands as text files: the arguments of `kiebitz` after `$`, then its output, indented.
+r"""Transcripts of commands as text files: the arguments of `kiebitz` after `$`, then its output, indented.
 
-A block begins with a title after `==` and runs in an empty folder with the recorded `captures`. A file is
-written where a line has `file NAME:`; its lines follow after `| `. Lines of stderr begin with `2>`, and a
-status other than 0 is shown. KIEBITZ_SNAPSHOTS=write rewrites the indented lines.
+A block begins with a title after `==` and runs in an empty folder with the recorded `captures`. Lines of
+stderr begin with `2>`, and a status other than 0 is shown. KIEBITZ_SNAPSHOTS=write rewrites the indented
+lines. `make test` leaves out a block whose title ends with `, full` or with a number from 2 on.
 
-`database NAME` is a recorded capture as the database NAME.db; `dice.pcapng` and `dice.toml` are the game and
-the protocol file of `dice_file.py`.
+    $ NO_COLOR=1 events x.db | grep carl   with an environment variable; the lines of stdout with a pattern
+    $ TERM=xterm COLUMNS=60 events x.db    as on a terminal
+    $ diff a.db b.db --json | .equal .same  these values of a JSON object
+    file NAME:                             writes a file; its lines follow after `| `
+    in NAME: OLD => NEW                    replaces a text in a file; \n is a line end
+    database NAME                          a recorded capture as the database NAME.db
+    session NAME.db [CLIENT SERVER [tcp]]: records datagrams: `| > ROLL;x`, `| < ROLLED +5 missing`, `| fault`
+    talk NAME.db FILE:                     a conversation by a protocol file: `| a> JOIN ann`, `| *< HI`
+    altered NAME.db: CAPTURE CHANGE ...    a recorded capture, altered by a function of `altered_captures`
+    sql NAME.db: STATEMENT                 what SQLite answers
+    dice.pcapng, dice.toml                 the game and the protocol file of `dice_file.py`
+    cat NAME, ls                           a file, and the names in the folder
+    as: TITLE                              the steps of another block, without their output
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 
+import altered_captures
+import file_conversations
+import pytest
+from altered_sessions import recorded
 from command import CAPTURES, Done, kiebitz
-from conversation_files import Block
+from conversation_files import Block, as_json, blocks
 from dice_file import capture_game, write_file
+from file_conversations import dissector_of
+from hostile_text import on_a_terminal
 from imported_databases import copy_of_database
-from snapshots import marked
+from session_factory import SERVER, Conversation, record
+from snapshots import as_bytes, marked
+
+CLIENT = "127.0.0.1:40000"
 
 _VARYING = [
     (re.compile(r"\d+(?:\.\d+)? (?:ms|s)\b(?= \(|, [\d,]+ (?:packets|messages) per second)"), "N s"),
+    (re.compile(rf"(?<![\d.]){re.escape(version('kiebitz'))}(?![\d.])"), "VERSION"),
 ]
 """Parts of an output that differ from run to run, and how a transcript shows them."""
 
@@ -30,24 +54,98 @@ _VARYING = [
 def played(block: Block, folder: Path) -> str:
     """Run the commands of a block in a folder, and return them with their output."""
     (folder / "captures").symlink_to(CAPTURES)
-    lines = []
-    file: Path | None = None
-    for line in block.steps:
-        lines.append(line)
-        if line.startswith("file "):
-            file = folder / line.removeprefix("file ").removesuffix(":")
-            file.write_text("")
-        elif line == "dice.pcapng":
+    return "\n".join(_lines(block, folder))
+
+
+def _lines(block: Block, folder: Path) -> Iterator[str]:
+    for step in re.findall(r"^.*(?:\n\|.*)*", "\n".join(block.steps), re.MULTILINE):
+        yield step
+        first, *rest = step.split("\n")
+        body = [line.removeprefix("|").removeprefix(" ") for line in rest]
+        if first.startswith("$ "):
+            yield from shown(_done(first.removeprefix("$ ")))
+        elif first.startswith("as: "):
+            [*_lines(blocks(block.path)[first.removeprefix("as: ")], folder)]
+        else:
+            yield from _prepared(first, body, folder)
+
+
+def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
+    kind, _, rest = step.partition(" ")
+    name, _, text = rest.partition(": ")
+    path = folder / name.removesuffix(":").split(" ")[0]
+    match kind:
+        case "file":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"".join(as_bytes(line) + b"\n" for line in body))
+        case "in":
+            old, _, new = (text.replace(r"\n", "\n")).partition(" => ")
+            assert old in path.read_text(), step
+            path.write_text(path.read_text().replace(old, new))
+        case "database":
+            copy_of_database(name, folder / f"{name}.db")
+        case "session":
+            _, client, server, *transport = (
+                rest.removesuffix(":").split(" ") if " " in rest else (0, CLIENT, SERVER)
+            )
+            talk = Conversation(client, server)
+            talk.stream.transport = "tcp" if transport else "udp"
+            record(path, _talk(talk, body).items)
+        case "talk":
+            said = file_conversations.Conversation(
+                dissector_of((folder / name.split(" ")[1][:-1]).read_text())
+            )
+            record(path, said.send(*body).items, begin_ns=said.items[0].ts_ns)
+        case "altered":
+            capture, change, *arguments = shlex.split(text)
+            known = recorded(capture)
+            alter = getattr(altered_captures, change)(*arguments)
+            known.with_said(alter(list(known.said))).write(path)
+        case "sql":
+            with closing(sqlite3.connect(path)) as connection, connection:
+                for row in connection.execute(text):
+                    yield f"    {row}"
+        case "cat":
+            yield from shown(Done(0, path.read_text(), ""))
+        case "ls":
+            yield f"    {' '.join(sorted(each.name for each in folder.iterdir()))}"
+        case "dice.pcapng":
             capture_game(folder)
-        elif line == "dice.toml":
+        case "dice.toml":
             write_file(folder)
-        elif line.startswith("database "):
-            copy_of_database(line.removeprefix("database "), folder / f"{line.removeprefix('database ')}.db")
-        elif line.startswith("|") and file is not None:
-            file.write_text(f"{file.read_text()}{line.removeprefix('| ').removeprefix('|')}\n")
-        elif line.startswith("$ "):
-            lines += shown(kiebitz(*shlex.split(line.removeprefix("$ "))))
-    return "\n".join(lines)
+        case _:
+            pytest.fail(f"no step: {step}")
+
+
+def _talk(talk: Conversation, lines: list[str]) -> Conversation:
+    for line in lines:
+        if step := re.fullmatch(r"([<>]) ?(.*?)(?: \+(\d+) missing)?", line):
+            (talk.says if step[1] == ">" else talk.hears)(as_bytes(step[2]), int(step[3] or 0))
+        else:
+            {"fault": talk.fault, "end": talk.ends}[line]()
+    return talk
+
+
+def _done(line: str) -> Done:
+    """Run a command line."""
+    words = shlex.split(line)
+    words, selected = (
+        (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        names = []
+        while re.match(r"[A-Z_]+=", words[0]):
+            name, value = words.pop(0).split("=", 1)
+            patch.setenv(name, value)
+            names.append(name)
+        done = (on_a_terminal if "TERM" in names else kiebitz)(*words)
+    if selected[:1] == ["grep"]:
+        lines = done.out.splitlines(keepends=True)
+        return Done(done.status, "".join(line for line in lines if re.search(selected[1], line)), done.err)
+    if selected:
+        out = "".join(f"{key} {as_json(done.json[key[1:]])}\n" for key in selected)
+        return Done(done.status, out, done.err)
+    return done
 
 
 def shown(done: Done) -> Iterator[str]:
