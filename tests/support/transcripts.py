@@ -1,10 +1,10 @@
 r"""Transcripts of commands as text files: the arguments of `kiebitz` after `$`, then its output, indented.
 
-A block begins with a title after `==` and runs in an empty folder with the recorded `captures`. Lines of
+A block begins with a title after `==` and runs in an empty folder with `captures` and `docs`. Lines of
 stderr begin with `2>`, and a status other than 0 is shown. KIEBITZ_SNAPSHOTS=write rewrites the indented
 lines. `make test` leaves out a block whose title ends with `, full` or with a number from 2 on.
 
-    $ NO_COLOR=1 events x.db | grep carl   with an environment variable; the lines of stdout with a pattern
+    $ HOME=$PWD events x.db | grep carl    with an environment variable; the lines of stdout with a pattern
     $ TERM=xterm COLUMNS=60 events x.db    as on a terminal
     $ diff a.db b.db --json | .equal .same  these values of a JSON object
     file NAME:                             writes a file; its lines follow after `| `
@@ -21,6 +21,7 @@ lines. `make test` leaves out a block whose title ends with `, full` or with a n
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sqlite3
@@ -33,7 +34,7 @@ import altered_captures
 import file_conversations
 import pytest
 from altered_sessions import recorded
-from command import CAPTURES, Done, kiebitz
+from command import ROOT, Done, kiebitz
 from conversation_files import Block, as_json, blocks
 from dice_file import capture_game, write_file
 from file_conversations import dissector_of
@@ -53,7 +54,8 @@ _VARYING = [
 
 def played(block: Block, folder: Path) -> str:
     """Run the commands of a block in a folder, and return them with their output."""
-    (folder / "captures").symlink_to(CAPTURES)
+    for name in ("captures", "docs"):
+        (folder / name).symlink_to(ROOT / name)
     return "\n".join(_lines(block, folder))
 
 
@@ -108,7 +110,8 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
         case "cat":
             yield from shown(Done(0, path.read_text(), ""))
         case "ls":
-            yield f"    {' '.join(sorted(each.name for each in folder.iterdir()))}"
+            names = sorted(each.name for each in folder.iterdir() if not each.is_symlink())
+            yield f"    {' '.join(names) or '(nothing)'}"
         case "dice.pcapng":
             capture_game(folder)
         case "dice.toml":
@@ -136,7 +139,7 @@ def _done(line: str) -> Done:
         names = []
         while re.match(r"[A-Z_]+=", words[0]):
             name, value = words.pop(0).split("=", 1)
-            patch.setenv(name, value)
+            patch.setenv(name, value.replace("$PWD", os.getcwd()))
             names.append(name)
         done = (on_a_terminal if "TERM" in names else kiebitz)(*words)
     if selected[:1] == ["grep"]:
@@ -151,6 +154,7 @@ def _done(line: str) -> Done:
 def shown(done: Done) -> Iterator[str]:
     """Yield the lines of a command's output."""
     for sign, text in (("", done.out), ("2> ", done.err)):
+        text = text.replace(os.getcwd(), "$PWD")
         for pattern, instead in _VARYING:
             text = pattern.sub(instead, text)
         for line in text.removesuffix("\n").split("\n") if text else ():
