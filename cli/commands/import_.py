@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from contextlib import AbstractContextManager, closing, nullcontext
+from signal import SIGHUP, SIGTERM
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +23,7 @@ from kiebitz.cli.options.recording import RecordingRoom, database_option, max_si
 from kiebitz.cli.status import FAILED
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.proxy.capture.files import CaptureError
+from kiebitz.proxy.system.deferred_signals import signals_handled
 from kiebitz.services.anonymizing import pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import infrequent_gc
@@ -82,7 +84,7 @@ def import_(
         raise click.UsageError("--mapping-file requires a capture or a database, not a relay's folder")
     forced = parse_decode_as(decode_as)
     stand_ins = pseudonyms_if(is_anonymized)
-    with writing_mapping(mapping_file, stand_ins):
+    with writing_mapping(mapping_file, stand_ins), signals_handled(SIGTERM, SIGHUP):
         failed = _import(files, database, forced, RecordingRoom(max_size), stand_ins, jobs)
     if failed:
         raise click.exceptions.Exit(FAILED)

@@ -37,8 +37,12 @@ def end_with_parent() -> None:
 def signals_handled(
     *numbers: signal.Signals, handler: Callable[[int, FrameType | None], object] = signal.default_int_handler
 ) -> Iterator[None]:
-    """Handle signals within the context like Ctrl-C, or by another handler."""
-    before = {number: signal.signal(number, handler) for number in numbers}
+    """Handle signals within the context like Ctrl-C, or by another handler. An ignored SIGHUP stays so."""
+    before = {
+        number: signal.signal(number, handler)
+        for number in numbers
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:

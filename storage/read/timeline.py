@@ -21,6 +21,8 @@ from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.storage.database.protocol_files import stored_losses
 from kiebitz.storage.database.schema import GREATEST_ID, SessionRow, StorageError, scalar
 
+_PARTIAL = "the import is in progress, or was killed: then delete the session, and import it again"
+
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
 
@@ -357,10 +359,13 @@ def sessions(connection: sqlite3.Connection, number: int | None = None) -> list[
     rows = connection.execute(f"SELECT * FROM sessions WHERE {condition} ORDER BY id", parameters)
     names = [name for name, *_ in rows.description]
     losses = stored_losses(connection)
-    return [
-        SessionRow.from_columns({**values, "lacks": losses.get(values["id"])})
-        for values in (dict(zip(names, row, strict=True)) for row in check_ascending(rows))
-    ]
+    found = []
+    for row in check_ascending(rows):
+        values = dict(zip(names, row, strict=True))
+        is_partial = values["kind"] == "import" and values["ended_ns"] is None
+        values["lacks"] = _PARTIAL if is_partial else losses.get(values["id"])
+        found.append(SessionRow.from_columns(values))
+    return found
 
 
 _COUNTS = (

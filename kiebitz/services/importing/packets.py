@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from shlex import quote
+from signal import SIGHUP
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from kiebitz.proxy.capture.files import CaptureError, CaptureFile, open_capture
 from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.flows.packet_flows import PacketFlows
 from kiebitz.proxy.journal.item_writer import ItemWriter
+from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS, signals_handled
 from kiebitz.services.anonymizing import anonymizer_if
 from kiebitz.services.decode_as import server_ports
 from kiebitz.services.faults import infrequent_gc
@@ -28,6 +29,7 @@ from kiebitz.services.importing import is_compiled
 from kiebitz.services.importing.losses import losses
 from kiebitz.services.recording.note import refuse_if_unfinished
 from kiebitz.services.standard_streams import warn
+from kiebitz.services.wording import counted
 from kiebitz.storage.database.schema import MEMORY
 from kiebitz.storage.recording.inspection import InspectionFactory, LocalInspection
 from kiebitz.storage.recording.recorder import Recorder
@@ -69,14 +71,20 @@ class PacketRecording(PacketFlows):
         self.losses: list[str] = []
         self._tap = tap
 
-    def close(self, capture: CaptureFile | None = None, is_over: bool = True, dropped: int = 0) -> Findings:
+    def close(
+        self,
+        capture: CaptureFile | None = None,
+        is_over: bool = True,
+        dropped: int = 0,
+        others: Iterable[str] = (),
+    ) -> Findings:
         """End all streams and the session, with the losses of its source. Raises StorageError.
 
         `is_over` is True if its `capture` was read to its end; `dropped` is the number of packets that the
-        capturing machine has dropped.
+        capturing machine has dropped; `others` are clauses for other losses.
         """
         self.end()
-        self.losses = losses(self.decoder, capture, is_over, self.late, dropped)
+        self.losses = [*others, *losses(self.decoder, capture, is_over, self.late, dropped)]
         self.recorder.lacks = "; ".join(self.losses) or None
         return self.recorder.close()
 
@@ -168,11 +176,15 @@ def import_capture(
             recording.close(capture, dropped=capture.reader.dropped)
         except KeyboardInterrupt:
             recording.take(batch)
-            if recording.packets:
-                recording.close(capture, False, capture.reader.dropped)
-                _warn_about_rest(recorder, interrupts.was_impatient)
-            else:
+            if not recording.packets:
                 recorder.release()
+                raise
+            read = f"only the first {counted(recording.packets, 'packet')} of the capture were imported"
+            recording.close(capture, False, capture.reader.dropped, [read])
+            if database != MEMORY:
+                again = f"kiebitz sessions {quote(database)} --delete {recorder.session_id}"
+                warn(f"{source}: {read}; {again} removes them, for another import")
+            _warn_about_rest(recorder, interrupts.was_impatient)
             raise
         except BaseException:
             recorder.release()
@@ -206,13 +218,14 @@ def _in_process() -> Iterator[InspectionFactory]:
 
 
 class _Interrupts:
-    """A context in which SIGINT raises KeyboardInterrupt only while it is `allowed`, or when it next is.
+    """A context in which signals raise KeyboardInterrupt only while `allowed`, or else when they next are.
 
-    Within a batch it would leave that half recorded, so it only calls `on_impatience`, after a while. Only
-    the main thread receives it.
+    Within a batch they would leave that half recorded, so they only call `on_impatience`, after a while. Only
+    the main thread receives them.
     """
 
     def __init__(self) -> None:
+        self._handled = ExitStack()
         self._are_allowed = False
         self._has_come = False
         self.was_impatient = False
@@ -222,15 +235,13 @@ class _Interrupts:
         self.on_impatience: Callable[[], None] = lambda: None
 
     def __enter__(self) -> _Interrupts:
-        self._is_concerned = threading.current_thread() is threading.main_thread()
-        if self._is_concerned:
-            self._before = signal.signal(signal.SIGINT, self._note)
+        if threading.current_thread() is threading.main_thread():
+            self._handled.enter_context(signals_handled(*TERMINATION_SIGNALS, SIGHUP, handler=self._note))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._timer.cancel()
-        if self._is_concerned:
-            signal.signal(signal.SIGINT, self._before)
+        self._handled.close()
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
