@@ -16,6 +16,7 @@ from snapshots import as_bytes, as_text, check, marked, unmarked
 from strength import every, times
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.grammar import blame_of
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Findings
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
@@ -255,6 +256,26 @@ def test_a_message_means_the_same_after_a_gap_and_in_mid_stream(
             if dissector != SCHAFKOPF:
                 expected = [(code, at + offset, length) for code, offset, length in case.diagnostics]
                 assert malformed(found, at) == sorted(expected)
+
+
+@pytest.mark.full(but=12)
+@each((row for row in ROWS if row[0] in FOLLOWING and row[1] == "sound" and len(row[2].data) < 90), 4)
+@pytest.mark.parametrize("reason", ["closed", "reset", "end"])
+def test_a_stream_that_ends_in_a_message(dissector: Dissector, title: str, case: Case, reason: str) -> None:
+    """The side that ends the stream is blamed; no side if only the capture ends."""
+    for cut in range(1, len(case.data)):
+        found = inspect(dissector, case.direction, case.data[:cut], reason=reason)
+        assert [(message.offset, message.length) for message in found.messages] == [(0, cut)]
+        severe = [one for one in found.diagnostics if one.group == "malformed" and one.severity == "error"]
+        assert len(severe) <= (reason != "end")
+        for violation in severe:
+            assert violation.blame == blame_of(case.direction)
+            assert violation.expected
+            assert violation.offset + violation.length <= cut
+        if dissector in (SCHAFKOPF, CATAN) and reason != "end" and severe:
+            assert (severe[0].code, severe[0].offset, severe[0].length) == ("truncated", cut, 0)
+        if cut < len(case.data.rstrip()) and dissector == CATAN:
+            assert len(severe) == (reason != "end")
 
 
 # Recognising.

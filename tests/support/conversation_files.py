@@ -120,6 +120,12 @@ class _Play:
         self.talk = talk
         self.heard = heard
         self.found = Findings()
+        self.lines: list[list[Line]] = []
+        """What is found after each step."""
+        self.games: list[dict[int, str]] = [{}]
+        """The games before the first step, and after each, as lines."""
+        self._copies: dict[int, list[int]] = {}
+        """The steps in which messages report an event."""
 
     def take(self, step: str) -> list[Line]:
         """Feed a step, and return what is found."""
@@ -133,28 +139,30 @@ class _Play:
             sign = ">" if message.direction == "c2s" else "<"
             said = f"{names[message.stream.id]} {sign} {message.name} {message.fields_json}"
             lines.append((True, f"    {said}"))
+            if message.event_id is not None:
+                self._copies.setdefault(message.event_id, []).append(len(self.lines))
         lines += [(False, event) for event in new.events]
-        return [*lines, *((False, line) for line in _diagnostics(new, self.found))]
+        lines += [(False, line) for line in _diagnostics(new, self.found)]
+        self.lines.append(lines)
+        self.games.append(self.games[-1] | {game.id: _game(game) for game in new.games})
+        return lines
 
-    def text(self, line: str | Event) -> str:
-        """Return an event as a line, once all its copies are found; and lines as they are."""
+    def text(self, line: str | Event, last: int | None = None) -> str:
+        """Return an event as a line, with its copies until the last step; and lines as they are."""
         if isinstance(line, Event):
-            copies = sum(message.event_id == line.id for message in self.found.messages)
-            line = _event(self.talk, line, copies)
-        return marked(line.encode(), ())
-
-    def games(self) -> list[str]:
-        return [_game(game) for game in games_of(self.found)]
+            steps = self._copies.get(line.id, [])
+            copies = len(steps) if last is None else sum(step < last for step in steps)
+            return _event(self.talk, line, copies)
+        return line
 
 
 @cache
-def _alone(
-    new: Callable[[], Conversation], block: Block, last: int, heard: frozenset[str]
-) -> tuple[list[list[tuple[bool, str]]], list[str]]:
-    """Return what is found after each of the first steps of a block, by themselves, and the games."""
+def _alone(new: Callable[[], Conversation], block: Block, heard: frozenset[str]) -> _Play:
+    """Return a block that is repeated by others, by itself."""
     play = _Play(new(), heard)
-    found = [play.take(step) for step in block.all_steps[:last]]
-    return [[(is_message, play.text(line)) for is_message, line in each] for each in found], play.games()
+    for step in block.all_steps:
+        play.take(step)
+    return play
 
 
 def played(block: Block, new: Callable[[], Conversation]) -> str:
@@ -177,25 +185,27 @@ def played(block: Block, new: Callable[[], Conversation]) -> str:
             shown += [("repeated", *line) for line in found]
     check_consistent(play.talk.dissector, play.found)
     missing: Counter[str] = Counter()
-    ends = play.games()
+    ends = [_game(game) for game in games_of(play.found)]
     for title, covered in repeated.items():
-        lines, games = _alone(new, blocks(block.path)[title], max(covered) + 1, heard)
+        alone, last = _alone(new, blocks(block.path)[title], heard), max(covered) + 1
         missing.update(
-            line
-            for number, each in enumerate(lines)
-            for is_message, line in each
+            alone.text(line, last)
+            for number, lines in enumerate(alone.lines[:last])
+            for is_message, line in lines
             if number in covered or not is_message
         )
-        ends = [game for game in ends if game not in games]
-    texts = []
+        ends = [game for game in ends if game not in alone.games[last].values()]
+    texts: list[str] = []
     for kind, is_message, line in shown:
-        text = str(line) if kind == "step" else play.text(line)
-        if kind == "repeated" and not missing[text]:
-            texts.append(f"    + {text.removeprefix('    ')}")
-        elif kind == "step" or (kind == "own" and not is_message):
+        text = play.text(line)
+        if kind == "step":
             texts.append(text)
+        elif kind == "own" and not is_message:
+            texts.append(marked(text.encode(), ()))
+        elif kind == "repeated" and not missing[text]:
+            texts.append(marked(f"    + {text.removeprefix('    ')}".encode(), ()))
         missing[text] -= kind != "step" and missing[text] > 0
-    texts += [f"    - {line.removeprefix('    ')}" for line in missing.elements()]
+    ends = [*(f"    - {line.removeprefix('    ')}" for line in missing.elements()), *ends]
     if not repeated:
         ends += [f"    {name} {as_json(value)}" for name, value in state_of(play.found).items()]
     return "\n".join([*texts, *(marked(line.encode(), ()) for line in ends)])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Stream
+from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Gap, Ids, Stream
 
 
-def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | None) -> Findings:
-    """Inspect bytes and gaps, of known or unknown length, of a protocol over TCP."""
+def inspect(
+    dissector: Dissector, direction: Direction, *items: bytes | int | None, reason: str | None = None
+) -> Findings:
+    """Inspect bytes and gaps, of known or unknown length, of a protocol over TCP, and the stream's end."""
     stream = Stream(1, "tcp", "127.0.0.1:5", "127.0.0.1:1000", 0)
     inspector = Inspector([dissector], Ids(), {("tcp", 1000): dissector})
     offset = 0
@@ -19,6 +21,8 @@ def inspect(dissector: Dissector, direction: Direction, *items: bytes | int | No
         else:
             inspector.feed(Gap(stream, direction, 1, offset, item))
             offset += item or 0
+    if reason is not None:
+        inspector.feed(End(stream, 2, reason))
     inspector.finish()
     return inspector.drain()
 
