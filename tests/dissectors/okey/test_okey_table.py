@@ -25,15 +25,6 @@ def lobby(number: int, *names: str) -> str:
     )
 
 
-# Players and lobbies.
-
-
-# Chat.
-
-
-# Games.
-
-
 @pytest.mark.parametrize("head", [False, True], ids=["seed", "head"])
 def test_a_returning_player_has_the_same_deck(head: bool) -> None:
     script = Script(3, head)

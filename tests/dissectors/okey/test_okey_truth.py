@@ -6,6 +6,7 @@ From all conversations together and from each alone, in whatever pieces the byte
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from inspected_captures import CAPTURES, bytewise, errors, from_then_on, inspected, items_of, joined, told
 from strength import a_few
 
-from kiebitz.dissectors.model import Event, Findings, Item
+from kiebitz.dissectors.model import Chunk, Direction, Event, Findings, Item
 
 PLAYED = ("okey-seed-game-win", "okey-head-game-win")
 HARMLESS = (*PLAYED, "okey-seed-tiny", "okey-head-tiny", "okey-seed-lobby", "okey-head-chat")
@@ -150,3 +151,42 @@ def test_an_out_of_turn_refusal_causes_no_other_report(name: str) -> None:
                 refused += 1
                 assert codes[asked[message.stream.id, message.name]] == "not-your-turn"
     assert refused >= 18
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_real_clients_that_send_rubbish(name: str) -> None:
+    """Each line that was malformed on purpose is reported at its bytes; nothing else is an error."""
+    items = items_of(f"{name}.pcap.gz")
+    found = inspected(items)
+    sent: dict[tuple[int, Direction], bytearray] = {}
+    for item in items:
+        if isinstance(item, Chunk):
+            sent.setdefault((item.stream.id, item.direction), bytearray()).extend(item.data)
+    logged = truth(name)
+    ports = {connection["conn"]: connection["local_port"] for connection in logged["connections"]}
+    wrong = Counter(
+        (f"127.0.0.1:{ports[event['conn']]}", bytes.fromhex(event["hex"]))
+        for event in logged["events"]
+        if event["ev"] == "malformed"
+    )
+    violations = Counter(
+        violation.message_id for violation in found.diagnostics if violation.code != "dialect"
+    )
+    for message in found.messages:
+        data = bytes(
+            sent[message.stream.id, message.direction][message.offset : message.offset + message.length]
+        )
+        key = (message.stream.client, data.rstrip(b"\r\n"))
+        if message.direction == "c2s" and wrong[key]:
+            # A line that is sent twice was right the first time.
+            accepted = data.startswith((b"CATC b ", b"DRAW m", b"LLOB", b"PUTT 0:YELLOW"))
+            assert violations[message.id] or accepted, data
+    errors = [violation for violation in found.diagnostics if violation.severity == "error"]
+    for violation in errors:
+        [message] = [message for message in found.messages if message.id == violation.message_id]
+        data = bytes(
+            sent[message.stream.id, message.direction][message.offset : message.offset + message.length]
+        )
+        assert wrong[message.stream.client, data.rstrip(b"\r\n")]
+        assert violation.blame == "client"
+    assert len(errors) > 40
