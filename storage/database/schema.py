@@ -340,6 +340,12 @@ SESSION_CONDITIONS = {
 }
 """Table -> SQL condition for the rows of a session; referring tables come before the tables they refer to."""
 
+OF_SESSION = "EXISTS (SELECT 1 FROM streams WHERE id = {}.stream_id AND session_id = ?)"
+"""Condition for the rows of a session, with the table's alias, for queries by id.
+
+In place of `SESSION_CONDITIONS`, whose list of streams SQLite would make for each query, or sort by.
+"""
+
 
 _FAILED_WRITES = (
     sqlite3.SQLITE_IOERR_WRITE,

@@ -13,7 +13,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Action, Altered, Message, Stream
-from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE
+from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE, OF_SESSION, SESSION_CONDITIONS
 from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 ACTION_WORDS: dict[Action, str] = {
@@ -50,7 +50,7 @@ _COLUMNS = (
     "a.stream_id, a.direction, a.ts_ns, a.offset, a.length, a.action, a.rule, a.sent_ns, a.original, a.name,"
     " a.fields, a.id, a.chunk_id"
 )
-_OF_SESSION = "stream_id IN (SELECT id FROM streams WHERE session_id = ?)"
+_OF_SESSION = SESSION_CONDITIONS["alterations"]
 
 
 def alterations(
@@ -60,10 +60,9 @@ def alterations(
     after: int = 0,
 ) -> Iterator[StoredAlteration]:
     """Yield the session's alterations above an id that meet an SQL condition (alias a), in order."""
-    # The plus keeps SQLite from using the index by stream and sorting everything.
     rows = timeline.connection.execute(
         f"SELECT a.id, {_COLUMNS} FROM alterations AS a"
-        f" WHERE a.id > ? AND +a.{_OF_SESSION} AND ({condition}) ORDER BY a.id",
+        f" WHERE a.id > ? AND {OF_SESSION.format('a')} AND ({condition}) ORDER BY a.id",
         [after, timeline.session.id, *parameters],
     )
     return (_alteration(timeline, *row) for _, *row in check_ascending(rows))

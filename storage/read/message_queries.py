@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import PUBLIC, Diagnostic, Direction, Group, Message, Severity, Stream
-from kiebitz.storage.database.schema import GREATEST_ID, SESSION_CONDITIONS, scalar
+from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION, SESSION_CONDITIONS, scalar
 from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 Parameters = Sequence[str | int | float]
@@ -122,10 +122,10 @@ def messages(
     another order in SQL.
     """
     which, number, order = _id_range(after, before)
-    # The plus keeps SQLite from using the index by stream and sorting everything.
     rows = timeline.connection.execute(
         f"SELECT {_MESSAGE} FROM messages AS m"
-        f" WHERE m.id {which} ? AND +m.{_OF_SESSION} AND ({condition}) ORDER BY {by or f'm.id {order}'}",
+        f" WHERE m.id {which} ? AND {OF_SESSION.format('m')} AND ({condition})"
+        f" ORDER BY {by or f'm.id {order}'}",
         [number, timeline.session.id, *parameters],
     )
     stream_of, decode = timeline.stream, msgspec.json.decode
@@ -174,7 +174,7 @@ def diagnostics_by_id(
     """Yield the diagnostics that meet a condition by id, above `after` or below `before` as in `messages`."""
     which, number, order = _id_range(after, before)
     rows = timeline.connection.execute(
-        f"SELECT {_DIAGNOSTIC} WHERE d.id {which} ? AND +d.{_OF_SESSION} AND ({condition})"
+        f"SELECT {_DIAGNOSTIC} WHERE d.id {which} ? AND {OF_SESSION.format('d')} AND ({condition})"
         f" ORDER BY {by or f'd.id {order}'}",
         [number, timeline.session.id, *parameters],
     )

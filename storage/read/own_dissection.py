@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence, Set
+from heapq import heapify, heappop, heappush
 from itertools import islice, takewhile, zip_longest
 from typing import Any
 
@@ -129,7 +130,8 @@ class OwnDissection:
 
     def _items(self, timeline: Timeline) -> Iterator[Item]:
         """Yield the new bytes, gaps and ends of the streams, in order."""
-        closed: dict[int, tuple[int, int, str]] = {}
+        closed: list[tuple[int, int, int, str]] = []
+        due: list[tuple[int, int, str]] = []
         rows = timeline.connection.execute(
             "SELECT id, transport, client, server, opened_ns, closed_ns, close_reason,"
             " (SELECT coalesce(max(c.id), 0) FROM chunks AS c WHERE c.stream_id = s.id)"
@@ -139,28 +141,34 @@ class OwnDissection:
         for number, transport, client, server, opened, closed_ns, reason, last in rows:
             self._open.setdefault(number, Stream(number, transport, client, server, opened))
             if closed_ns is not None and number not in self._ended:
-                closed[number] = (last, closed_ns, reason)
+                closed.append((last, closed_ns, number, reason))
+        heapify(closed)
         for row, missing in datagrams(timeline, self.streams, self._last_chunk):
-            yield from self._ends(closed, row.id, row.ts_ns)
+            yield from self._ends(closed, due, row.id, row.ts_ns)
             self._last_chunk = row.id + bool(missing)
             stream = self._open[row.stream_id]
             if row.data is None:
                 yield Gap(stream, row.direction, row.ts_ns, row.offset, row.length)
             else:
                 yield Chunk(stream, row.direction, row.ts_ns, row.offset, row.data, missing)
-        yield from self._ends(closed)
+        yield from self._ends(closed, due)
 
     def _ends(
-        self, closed: dict[int, tuple[int, int, str]], row_id: int | None = None, ts_ns: int = 0
+        self,
+        closed: list[tuple[int, int, int, str]],
+        due: list[tuple[int, int, str]],
+        row_id: int | None = None,
+        ts_ns: int = 0,
     ) -> Iterator[End]:
-        """Yield the ends of streams before a row of bytes; all of them if there is none."""
-        due = sorted(
-            (closed_ns, number)
-            for number, (last, closed_ns, _) in closed.items()
-            if row_id is None or (last < row_id and closed_ns < ts_ns)
-        )
-        for closed_ns, number in due:
-            _, _, reason = closed.pop(number)
+        """Yield the ends of streams before a row of bytes; all of them if there is none.
+
+        Both lists are heaps. `closed` contains streams by their last row of bytes, `due` those whose last row
+        has passed, by their end.
+        """
+        while closed and (row_id is None or closed[0][0] < row_id):
+            heappush(due, heappop(closed)[1:])
+        while due and (row_id is None or due[0][0] < ts_ns):
+            closed_ns, number, reason = heappop(due)
             self._ended.add(number)
             yield End(self._open[number], closed_ns, reason)
 

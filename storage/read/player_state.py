@@ -8,7 +8,7 @@ The messages that report events: the streams that received them, and the server'
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -193,11 +193,7 @@ class EventReports:
     def streams_served_around(self, event: Event) -> set[int]:
         """Return the streams that the server served in an event's game before and after the event."""
         self._served.update(self._timeline)
-        return {
-            stream
-            for stream, (first_ns, last_ns) in self._served.streams(event).items()
-            if first_ns < event.ts_ns < last_ns
-        }
+        return self._served.streams_around(event)
 
     def streams(self, event_id: int) -> Set[int]:
         """Return the streams with a message that reports an event."""
@@ -239,6 +235,13 @@ class EventReports:
         return found
 
 
+_BLOCK = 64
+"""Number of streams of a block."""
+
+_Block = tuple[int, int, list[tuple[int, int, int]]]
+"""The first and last time of some streams in ns, and the first time, last time and id of each."""
+
+
 class _Served:
     """The times of the server's first and last message on each stream, by table and game."""
 
@@ -246,12 +249,15 @@ class _Served:
         self._upto = 0
         self._times: dict[tuple[int, int | None], dict[int, tuple[int, int]]] = {}
         """Times in ns by table and game (None: any), then by stream."""
+        self._blocks: dict[tuple[int, int | None], list[_Block]] = {}
+        """The same, in the order of the first times."""
 
     def update(self, timeline: Timeline) -> None:
         """Read the messages since the last call."""
         upto = timeline.last_id("messages")
         if upto == self._upto:
             return
+        self._blocks.clear()
         tables = {(table.server, table.protocol): table.id for table in timeline.tables()}
         rows = timeline.connection.execute(
             "SELECT s.server, s.protocol, m.stream_id, m.game_id, min(m.ts_ns), max(m.ts_ns)"
@@ -268,6 +274,17 @@ class _Served:
                 times[stream] = min(first, first_ns), max(last, last_ns)
         self._upto = upto
 
-    def streams(self, event: Event) -> Mapping[int, tuple[int, int]]:
-        """Return the times of the streams of an event's game, without one of its table."""
-        return self._times.get((event.table_id, event.game_id), {})
+    def streams_around(self, event: Event) -> set[int]:
+        """Return the streams of an event's game, or its table, with messages before and after the event."""
+        key, at_ns = (event.table_id, event.game_id), event.ts_ns
+        if key not in self._blocks:
+            rows = sorted((*times, stream) for stream, times in self._times.get(key, {}).items())
+            parts = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
+            self._blocks[key] = [(part[0][0], max(last for _, last, _ in part), part) for part in parts]
+        found: set[int] = set()
+        for first_ns, last_ns, rows in self._blocks[key]:
+            if first_ns >= at_ns:
+                break
+            if last_ns > at_ns:
+                found.update(stream for first, last, stream in rows if first < at_ns < last)
+        return found
