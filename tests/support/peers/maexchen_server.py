@@ -58,7 +58,7 @@ class MaexchenServer(Host):
         if name == "ANNOUNCE" and len(fields) > 1 and "missing-field" not in _codes(read):
             self.dies("dies-on-odd-dice", read, *_codes(read))
             if self.has("takes-any-dice"):
-                self._claim(link, fields[0], fields[1])
+                self._claim(self._player(link), fields[0], fields[1])
 
     def request(self, link: Link, name: str, fields: dict[str, Any]) -> None:
         if name.startswith("REGISTER"):
@@ -71,7 +71,7 @@ class MaexchenServer(Host):
                 self._first[link.number] = number
                 self._table.receive(number, name, fields, self.now)
             return
-        number, token = self._first.get(link.number, link.number), fields.get("token", "")
+        number, token = self._player(link), fields.get("token", "")
         if self.has("takes-any-address"):
             number = next((at for at, sent in self._tokens.items() if sent == token), number)
         if token and self.has("takes-any-token"):
@@ -80,9 +80,13 @@ class MaexchenServer(Host):
             self._twice.append(number)
         self._joined[token] = number
         if name == "ANNOUNCE" and self.has("lets-low-dice-pass"):
-            self._claim(self._at[number], fields["dice"], fields["token"])
+            self._claim(number, fields["dice"], fields["token"])
         else:
             self._table.receive(number, name, fields, self.now)
+
+    def _player(self, link: Link) -> int:
+        """Return the connection on which the player of a connection registered first."""
+        return self._first.get(link.number, link.number)
 
     def _number(self, link: Link, name: str) -> int | None:
         """Return the connection of a player that registers; None if it is rejected."""
@@ -94,14 +98,14 @@ class MaexchenServer(Host):
         self._clients[name] = number, link.host
         return number
 
-    def _claim(self, link: Link, dice: str, token: str) -> None:
+    def _claim(self, number: int, dice: str, token: str) -> None:
         """Announce dice that the simulated server would not let pass: it is told higher ones."""
         last = self._last["dice"]
         told = dice
         if dice not in ROLLS or (last and not beats(dice, last)):
             told = next((roll for roll in ROLLS if roll != MIA and (not last or beats(roll, last))), MIA)
             self._claims.append((told, dice))
-        self._table.receive(link.number, "ANNOUNCE", {"dice": told, "token": token}, self.now)
+        self._table.receive(number, "ANNOUNCE", {"dice": told, "token": token}, self.now)
 
     # What it sends.
 
