@@ -256,10 +256,10 @@ class TcpFlows:
         answers = bool(segment.flags & ACK)
         if side is not None:
             connection, peer = side.connection, side.peer
-            if side.isn == segment.seq:
+            known = side.assembly.has_begun and side.assembly.start == (segment.seq + 1) % (1 << 32)
+            if side.isn == segment.seq or (known and side.isn is None and connection.is_over):
                 return side
             if not connection.is_over:
-                known = side.assembly.has_begun and side.assembly.start == (segment.seq + 1) % (1 << 32)
                 fits = not peer.assembly.has_begun or (
                     side.acks_beginning(segment) if answers else peer.is_silent
                 )
