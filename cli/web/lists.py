@@ -53,13 +53,13 @@ from kiebitz.storage.session.session import Session, diagnostic_numbers, event_r
 
 _CLIENT = "coalesce(kiebitz_name({0}.stream_id), (SELECT client FROM streams WHERE id = {0}.stream_id))"
 
-EVENT_ORDERS = {"number": "e.seq", "time": "e.ts_ns", "kind": "e.kind", "actor": "e.actor"}
+EVENT_ORDERS = {"number": "e.seq", "time": "e.ts_ns", "kind": "e.kind", "actor": "kiebitz_natural(e.actor)"}
 MESSAGE_ORDERS = {
     "number": "m.id",
     "time": "m.ts_ns",
     "client": _CLIENT.format("m"),
     "name": "m.name",
-    "words": "m.fields",
+    "words": "kiebitz_natural(m.fields)",
     "length": "m.length",
 }
 DIAGNOSTIC_ORDERS = {
@@ -67,7 +67,7 @@ DIAGNOSTIC_ORDERS = {
     "time": "d.ts_ns",
     "client": _CLIENT.format("d"),
     "code": "instr('ewn', substr(d.severity, 1, 1)) || d.code",
-    "text": "d.text",
+    "text": "kiebitz_natural(d.text)",
 }
 """Column of a list -> SQL expression."""
 
@@ -87,6 +87,8 @@ def seen_events(
 ) -> Iterator[Event]:
     """Yield the visible events that match, after a number, or before one with the latest first."""
     timeline = reader.timeline
+    if by:
+        reader.register_orders()
     rows = reader.seen_rows(view)
     condition, parameters = sql_condition(timeline, view.wanted if rows is None else None, "events")
     if view.game is not None:
@@ -152,7 +154,7 @@ def seen_messages(
 ) -> Iterator[Message]:
     """Yield the visible messages that match, after an id, or before one with the latest first."""
     if by:
-        reader.name_clients()
+        reader.register_orders()
     rows = reader.seen_rows(view)
     condition, parameters = sql_condition(reader.timeline, view.wanted if rows is None else None, "messages")
     own = None if view.player == PUBLIC else view.player
@@ -225,7 +227,7 @@ def seen_diagnostics(
     `among` is a further condition on `diagnostics` (alias d).
     """
     if by:
-        reader.name_clients()
+        reader.register_orders()
     rows = reader.seen_rows(view)
     wanted = view.wanted if rows is None else None
     condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")

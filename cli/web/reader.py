@@ -8,6 +8,7 @@ Pictures of a table for the page, and a cache of the latest ones.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections import OrderedDict
@@ -37,6 +38,15 @@ from kiebitz.storage.session.message_detail import MessageDetails
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
 
+
+_SORTED_CHARS = 100
+"""Maximum number of characters of a text by which a list is sorted."""
+
+_NUMBER = re.compile(r'[:\[," ]-?[0-9]+(?!\w)')
+"""A number in JSON or a text, with the character before it. The digits of an identifier are none."""
+
+_DIGITS = 20
+"""Number of digits to which numbers are filled for sorting."""
 
 _MAX_VIEWS = 50
 """Maximum number of players' views kept."""
@@ -213,9 +223,11 @@ class Reader:
             self._names.learn(self.timeline)
         return self._names.names
 
-    def name_clients(self) -> None:
-        """Let SQL call `kiebitz_name`, as filters do, with the id of a stream."""
-        register_functions(self.timeline.connection, self.names.get)
+    def register_orders(self) -> None:
+        """Let SQL call `kiebitz_name` with a stream's id, and `kiebitz_natural` with a text to sort by."""
+        connection = self.timeline.connection
+        register_functions(connection, self.names.get)
+        connection.create_function("kiebitz_natural", 1, _natural_key, deterministic=True)
 
     def seen_rows(self, view: View) -> SeenRows | None:
         """Return the rows of a player's view that pass its filter; None for the full view."""
@@ -358,3 +370,13 @@ def render_table(
     if len(reader.drawn) > _MAX_PICTURES:
         reader.drawn.popitem(last=False)
     return drawn
+
+
+def _natural_key(text: str | None) -> str:
+    """Return a key that sorts texts with their numbers as numbers."""
+    return _NUMBER.sub(_padded, (text or "")[:_SORTED_CHARS])
+
+
+def _padded(number: re.Match[str]) -> str:
+    before, digits = number[0][0], number[0][1:]
+    return f"{before}-{10**_DIGITS + int(digits)}" if digits[0] == "-" else before + digits.zfill(_DIGITS)
