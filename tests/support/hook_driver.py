@@ -85,10 +85,13 @@ class Hooked:
 
 
 @contextmanager
-def hooked(folder: Path, source: str, *, is_forced: bool = False, name: str = "hooks.py") -> Iterator[Hooked]:
+def hooked(
+    folder: Path, source: str | bytes | None, *, is_forced: bool = False, name: str = "hooks.py"
+) -> Iterator[Hooked]:
     """Yield a hook made of this source, with stream 1 open; it is left at the end."""
     path = folder / name
-    path.write_text(source)
+    if source is not None:
+        path.write_bytes(source if isinstance(source, bytes) else source.encode())
     told: list[str] = []
     process = HookProcess(str(path), tell=told.append, is_forced=is_forced)
     loop = asyncio.new_event_loop()
