@@ -10,14 +10,6 @@ import pytest
 from command import CAPTURES, ROOT, kiebitz
 from imported_databases import database_of
 
-
-def test_the_reference_has_each_message_with_its_clause() -> None:
-    out = kiebitz("protocols", "cgml").out
-    assert '<licite type="answer">' in out
-    assert "see: 3 Průběh jednotlivých her: Licitace -- nabídka hry" in out
-    assert "answers licite" in out
-
-
 GAME = "catan-yaks-g1-3p.pcap.gz"
 
 

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from command import ODD, kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from session_factory import Conversation, record
 
 from kiebitz.services.evidence.excerpt import MAX_CELLS, datagram_excerpt
 
@@ -102,26 +99,3 @@ def test_the_status_is_the_same_in_every_form() -> None:
         "text",
     }
     assert kiebitz("check", ODD, "--csv", "-Y", 'diag.severity == "note"').status == 0
-
-
-def test_the_bytes_are_those_of_the_right_datagram(tmp_path: Path) -> None:
-    """The boundary is between two datagrams, with two empty ones in between."""
-    talk = (
-        Conversation().says(b"REGISTER").says(b"").says(b"").says(b"HELLO;x").says(b"REGISTER;al", missing=5)
-    )
-    database = record(tmp_path / "x.db", talk.items)
-    blocks = kiebitz("check", database).out.split("\n\n")
-    shown = [
-        (
-            block.split("[")[1].split("]")[0],
-            [line[5:] for line in block.splitlines() if line.startswith("   | ")],
-        )
-        for block in blocks[:-1]
-    ]
-    assert shown == [
-        ("missing-field", ["REGISTER", "        ^"]),
-        ("empty-datagram", ["(no bytes)", "^"]),
-        ("empty-datagram", ["(no bytes)", "^"]),
-        ("unknown-message", ["HELLO;x", "^^^^^"]),
-        ("cut-off", ["REGISTER;al", "^^^^^^^^^^^"]),
-    ]

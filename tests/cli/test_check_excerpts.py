@@ -90,63 +90,6 @@ def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: Block, size: 
     check(case, "\n".join([*case.steps, *(f"    {line}" for line in excerpt_of(block))]))
 
 
-def test_a_block_has_everything(tmp_path: Path) -> None:
-    database = record(tmp_path / "x.db", [b"!ERSTE3\nNEI\n!END\n", b"!BEENDEN\n!END\n"], direction="c2s")
-    done = kiebitz("check", database)
-    assert done.status == 3
-    assert done.out.split("\n\n")[0].splitlines() == [
-        'error[bad-field]: ERSTE3: "NEI" is not known here: did you mean NEIN?',
-        "  --> 0.001000 s, message #1, stream 1, 127.0.0.1:40000 → 127.0.0.1:35555 (c2s), byte 8 of"
-        " ERSTE3 (8 of that direction)",
-        r" 0 | !ERSTE3\n",
-        r" 8 | NEI\n",
-        "   | ^^^",
-        r"12 | !END\n",
-        r"17 | !BEENDEN\n",
-        r"26 | !END\n",
-        '   = expected: Boolean = "JA" | "NEIN"',
-        "   = clause: Server-seitig: Daten",
-        "   = blame: client (malformed)",
-        "   = parsing resumed: at byte 17, with BEENDEN",
-    ]
-    [row] = kiebitz("check", database, "--json").json
-    assert row == {
-        "id": 1,
-        "time": 0.001,
-        "severity": "error",
-        "group": "malformed",
-        "code": "bad-field",
-        "blame": "client",
-        "stream": 1,
-        "client": "127.0.0.1:40000",
-        "server": "127.0.0.1:35555",
-        "dir": "c2s",
-        "offset": 8,
-        "length": 3,
-        "msg": "ERSTE3",
-        "text": 'ERSTE3: "NEI" is not known here: did you mean NEIN?',
-        "expected": 'Boolean = "JA" | "NEIN"',
-        "clause": "Server-seitig: Daten",
-        "suggestion": "NEIN",
-        "offset_in_msg": 8,
-        "bytes": "NEI",
-        "hex": "4e4549",
-        "lines": [
-            {"offset": 0, "text": r"!ERSTE3\n"},
-            {"offset": 8, "text": r"NEI\n"},
-            {"offset": 12, "text": r"!END\n"},
-            {"offset": 17, "text": r"!BEENDEN\n"},
-            {"offset": 26, "text": r"!END\n"},
-        ],
-        "resumed_offset": 17,
-        "resumed_message": "BEENDEN",
-        "message": 1,
-        "event": None,
-        "player": None,
-        "altered": None,
-    }
-
-
 def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
     database = record(tmp_path / "x.db", [ID, LONG, DRAN])
     block = kiebitz("check", database).out.split("\n\n")[0]
@@ -313,18 +256,3 @@ def test_the_reference_fits_80_columns(protocol: str) -> None:
     assert done.status == 0
     names = done.out.index("Names for filters")
     assert all(len(line) <= 80 for line in done.out[:names].splitlines())
-
-
-def test_the_reference_has_the_specifications_notation() -> None:
-    text = kiebitz("protocols", "schafkopf").out
-    for part in (
-        '    "!HOCHZEIT" "JA" Karte "!END"\n',
-        '    "!MODEL" Flag Spielerhand Tisch LetzterStich\n',
-        "\nProductions\n",
-        "  Karte = Farbe Wert\n",
-        '  Integer = "0" | "1" | "2" | "3"\n',
-        '  Farbe = "§" | "EICHEL" | "GRAS" | "HERZ" | "SCHELLEN"\n',
-    ):
-        assert text.count(part) == 1 or "MODEL" in part
-    assert text.count("Modus =") == 1
-    assert "    ANNOUNCE;dice;token\n" in kiebitz("protocols", "maexchen").out

@@ -10,9 +10,6 @@ from imported_databases import database_of
 from strength import GAMES, few_captures
 from terminals import OnTerminal
 
-BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
-
-
 ALL = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
 
@@ -47,16 +44,6 @@ def test_servers_and_clients_without_a_name_are_named_by_address() -> None:
 
 
 # One message.
-
-
-def test_the_diagnostics_of_one_message_are_shown_as_they_are_among_all() -> None:
-    whole = kiebitz("check", BADCARD).out
-    done = kiebitz("check", BADCARD, "--at", "#118")
-    assert done.status == 3
-    *blocks, counts = done.out.split("\n\n")
-    assert len(blocks) == 1
-    assert blocks[0] + "\n\n" in whole
-    assert counts == "1 error, no warnings, no notes\n"
 
 
 @pytest.mark.parametrize("protocol", GAMES)

@@ -17,7 +17,6 @@ from snapshots import DATA, as_bytes, marked
 from strength import a_few
 from terminals import OnTerminal
 
-from kiebitz.cli.configuration.file import named
 from kiebitz.cli.configuration.reading import parse_configuration
 from kiebitz.cli.configuration.settings import ConfigurationError
 
@@ -57,34 +56,6 @@ def test_a_mistake_is_reported_at_its_place(file: Path, block: Block) -> None:
     assert (done.status, done.out) == (2, "")
     said = done.err.replace(str(file), "FILE").splitlines()
     check(block, "\n".join([*block.steps, *(f"    {marked(line.encode(), ())}" for line in said)]))
-
-
-def test_special_files_and_foreign_files_are_reported(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def told() -> str:
-        done = kiebitz("events", TINY)
-        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-        return done.err.removeprefix("kiebitz: ").strip()
-
-    assert told() == f"{file}: no such file, set by KIEBITZ_CONFIG"
-    file.write_bytes(b"# \n# \xff\n")
-    assert told() == f"{file}: line 2 is not UTF-8"
-    # Another path: a file is read once.
-    large = file.with_name("large.toml")
-    monkeypatch.setenv("KIEBITZ_CONFIG", str(large))
-    large.write_text("#" * (64 * 1024 + 1))
-    assert told() == f"{large}: larger than 64 KiB"
-    monkeypatch.setenv("KIEBITZ_CONFIG", str(file.parent))
-    assert told() == f"{file.parent}: not a regular file"
-    pipe = file.with_name("pipe")
-    os.mkfifo(pipe)
-    monkeypatch.setenv("KIEBITZ_CONFIG", str(pipe))
-    assert told() == f"{pipe}: not a regular file"
-    monkeypatch.setenv("KIEBITZ_CONFIG", "config.toml")
-    assert told() == "config.toml: KIEBITZ_CONFIG must be an absolute path"
-    if os.geteuid() != 0:
-        large.chmod(0)
-        monkeypatch.setenv("KIEBITZ_CONFIG", str(large))
-        assert told() == f"{large}: cannot be read: Permission denied"
 
 
 def test_help_is_there_whatever_is_wrong(file: Path) -> None:
@@ -153,18 +124,6 @@ def test_it_is_not_looked_for_where_one_stands(tmp_path: Path, monkeypatch: pyte
 # Output.
 
 
-def test_the_database(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.write_text('database = "~/class.db"')
-    monkeypatch.setenv("HOME", str(tmp_path))
-    stranger = tmp_path / "strangers"
-    stranger.mkdir()
-    monkeypatch.chdir(stranger)
-    assert kiebitz("import", TINY).status == 0
-    assert (tmp_path / "class.db").exists()
-    assert "maexchen-head-tiny" in kiebitz("sessions").out
-    assert not [*stranger.iterdir()]
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("colour", "environment", "on_terminal", "in_pipe"),
@@ -199,29 +158,6 @@ def test_pictures_have_no_colours_either(file: Path) -> None:
     assert not re.search(rb"\x1b\[[0-9;]*[34][0-9;]*m", command.written)
 
 
-def test_names_are_shown_where_people_read(file: Path) -> None:
-    file.write_text(NAMES)
-    streams = kiebitz("streams", TINY)
-    assert re.search(r"^1  maexchen  udp   table 3:\d+  the server  ", streams.out, re.MULTILINE)
-    messages = kiebitz("messages", str(CAPTURES / "okey-seed-lobby.pcap.gz")).out
-    assert "table 3:51602" in messages
-    head = kiebitz("state", TINY).out.splitlines()[0]
-    assert head.startswith("Mäxchen  the server  ")
-    place = kiebitz("check", BADCARD, "-Y", 'diag.code == "bad-field"').out.splitlines()[1]
-    assert "Falsch → table 3:35555 (c2s)" in place
-    assert "127.0.0.1" not in streams.out + messages + head + place
-
-
-def test_programs_and_filters_keep_the_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [kiebitz("streams", TINY, form).out for form in ("--json", "--nl", "--csv", "--tsv")]
-    found = kiebitz("messages", TINY, "--json", "-Y", 'server == "127.0.0.1:9000"').out
-    file = tmp_path / "config.toml"
-    file.write_text(NAMES)
-    monkeypatch.setenv("KIEBITZ_CONFIG", str(file))
-    assert [kiebitz("streams", TINY, form).out for form in ("--json", "--nl", "--csv", "--tsv")] == before
-    assert kiebitz("messages", TINY, "--json", "-Y", 'server == "127.0.0.1:9000"').out == found != "[]\n"
-
-
 @pytest.mark.full
 def test_live_lines_have_the_names(file: Path, tmp_path: Path) -> None:
     file.write_text(NAMES)
@@ -246,19 +182,3 @@ def test_the_page_has_the_names(file: Path) -> None:
     with serving(TINY) as server:
         (table,) = server.well("api/tables")["tables"]
     assert (table["server"], table["place"]) == ("127.0.0.1:9000", "the server")
-
-
-@pytest.mark.parametrize(
-    ("key", "address", "shown"),
-    [
-        ("::1", "[::1]:9000", "x:9000"),
-        ("0:0::1", "[::1]:9000", "x:9000"),
-        ("[::1]:9000", "[::1]:9000", "x"),
-        ("10.0.0.7", "10.0.0.7:80", "x:80"),
-        ("10.0.0.7", "10.0.0.71:80", "10.0.0.71:80"),
-        ("10.0.0.7:80", "10.0.0.7:8", "10.0.0.7:8"),
-    ],
-)
-def test_which_address_is_meant(file: Path, key: str, address: str, shown: str) -> None:
-    file.write_text(f'[names]\n"{key}" = "x"')
-    assert named(address) == shown

@@ -63,18 +63,6 @@ def test_version(option: str) -> None:
     )
 
 
-def test_an_unknown_command_is_reported_with_the_nearest() -> None:
-    done = kiebitz("mesages")
-    assert done.status == 2
-    assert done.err.startswith("kiebitz: there is no command mesages; did you mean messages?")
-
-
-def test_wrong_usage_is_status_2() -> None:
-    assert kiebitz("messages").status == 2
-    assert kiebitz("state", "a", "b", "c").status == 2
-    assert kiebitz("follow", "a", "no number").status == 2
-
-
 def loaded_by(*arguments: str) -> set[str]:
     """Return the modules that a command has loaded when it is over."""
     program = f"import sys; from kiebitz.cli.main import run; run({[*arguments]!r}); print(*sys.modules)"
@@ -130,25 +118,6 @@ def test_filter_names_are_completed(command: str, name: str) -> None:
     option = next(parameter for parameter in _command(command).params if parameter.name == name)
     found = option.shell_complete(click.Context(group), 'msg == "ROLL" && maexchen.di')
     assert 'msg == "ROLL" && maexchen.dice' in [item.value for item in found]
-
-
-def test_the_reference_of_a_protocol_names_its_messages_and_events() -> None:
-    done = kiebitz("protocols", "maexchen")
-    assert done.status == 0
-    for text in (
-        "PLAYER WANTS TO SEE",
-        "9000",
-        "each client gets a copy",
-        "answers YOUR TURN",
-        "dialect: REGISTERED carries points",
-        "see: Reason-Codes",
-        "name: player (text; player, differs between games)",
-        "rolled{name, dice}: {name} has rolled {dice} (known to the actor alone)",
-        "maexchen.dice",
-    ):
-        assert text in done.out
-    assert "did you mean maexchen?" in kiebitz("protocols", "mexchen").err
-    assert re.search(r"maexchen +Mäxchen +udp +9000", kiebitz("protocols").out)
 
 
 @pytest.mark.parametrize(

@@ -68,30 +68,6 @@ def test_all_forms_are_equivalent(database: str) -> None:
     assert len(kiebitz(*arguments).out.splitlines()) == len(rows) + 1
 
 
-@pytest.mark.full(but=1)
-@pytest.mark.parametrize("form", ["table", "--json", "--nl", "--csv", "--tsv", "--raw-less"])
-def test_no_peer_drives_the_terminal(nasty: str, form: str) -> None:
-    flags = [form] if form not in ("table", "--raw-less") else []
-    commands = [
-        ["messages", nasty, *flags],
-        ["events", nasty, *flags],
-        ["check", nasty, *flags],
-        ["streams", nasty, *flags],
-    ]
-    if form == "--raw-less":
-        commands = [["follow", nasty, "1"], ["follow", nasty, "1", "--hex"], ["events", nasty, "--as", "x"]]
-    for command in commands:
-        done = kiebitz(*command)
-        for text in (done.out, done.err):
-            assert all(c.isprintable() for c in text.replace("\n", "").replace("\t", "")), command
-
-
-def test_escapes_keep_what_was_sent(nasty: str) -> None:
-    assert kiebitz("messages", nasty, "--json").json[0]["fields"] == {"name": NASTY}
-    assert r"name=a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f" in kiebitz("messages", nasty).out
-    assert r"\u202e" in kiebitz("messages", nasty, "--json").out
-
-
 @pytest.mark.full
 def test_follow_shows_both_sides(nasty: str) -> None:
     assert kiebitz("follow", nasty, "1").out.splitlines()[1:] == [
@@ -107,48 +83,6 @@ def test_follow_shows_both_sides(nasty: str) -> None:
         check=True,
     )
     assert raw.stdout == f"REGISTER;{NASTY}REGISTEREDROLL;tok\n".encode() + b"\xff\xfe"
-
-
-def test_follow_shows_gaps_and_empty_datagrams(tmp_path: Path) -> None:
-    talk = Conversation().says(b"REGISTER;al", missing=12).says(b"").says(b"REGISTER;bob")
-    database = record(tmp_path / "gap.db", talk.items)
-    assert kiebitz("follow", database, "1").out.splitlines() == [
-        "→ REGISTER;al",
-        "→ [12 bytes missing]",
-        "→ ",
-        "→ REGISTER;bob",
-    ]
-    assert "0000000b  [12 bytes missing]" in kiebitz("follow", database, "1", "--hex").out
-
-
-@pytest.mark.parametrize(
-    ("session", "sentence"),
-    [
-        (TINY[:-1], f"there is no such file; did you mean {TINY}"),
-        ("game.db", "there is no such file"),
-        ("{database}:3", "there is no session 3; there are 1 to 2"),
-        (f"{TINY}:1", "this is not a database; only databases have numbered sessions"),
-        (str(ROOT), "is a directory: name a capture file in it"),
-    ],
-)
-def test_a_session_that_is_not_there(database: str, session: str, sentence: str) -> None:
-    done = kiebitz("messages", session.format(database=database))
-    assert (done.status, done.out) == (1, "")
-    assert done.err.startswith("kiebitz: ")
-    assert sentence in done.err
-
-
-def test_files_that_are_neither(tmp_path: Path) -> None:
-    for name, content in (
-        ("empty", b""),
-        ("text", b"hello, world"),
-        ("half.db", b"SQLite format 3\0" + b"x" * 90),
-    ):
-        (tmp_path / name).write_bytes(content)
-        done = kiebitz("messages", str(tmp_path / name))
-        assert (done.status, done.out) == (1, "")
-        assert "Traceback" not in done.err
-        assert "error of Kiebitz" not in done.err
 
 
 @pytest.mark.full
@@ -270,17 +204,6 @@ def test_each_session_has_the_rows_that_it_has_by_itself(listing: str, both: str
     ]
     assert rows == alone
     assert {row["session"] for row in rows} == {f"{both}:1", f"{both}:2", ODD}
-
-
-def test_a_database_without_a_session_is_reported(tmp_path: Path) -> None:
-    path = str(tmp_path / "empty.db")
-    assert kiebitz("import", "/dev/null", "-w", path).status == 1
-    Path(path).unlink(missing_ok=True)
-    from kiebitz.storage.database.opening import open_for_writing
-
-    open_for_writing(path).close()
-    done = kiebitz("games", f"{path}:*")
-    assert (done.status, done.err) == (1, f"kiebitz: {path}: there is no session in it yet\n")
 
 
 def test_a_file_of_that_name_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

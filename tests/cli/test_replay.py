@@ -17,7 +17,6 @@ import pytest
 from command import ROOT
 from strength import a_few
 
-from kiebitz.cli.main import run
 from kiebitz.cli.replay import playback
 from kiebitz.cli.replay.playback import RecordedPace
 from kiebitz.dissectors.model import Event
@@ -25,44 +24,6 @@ from kiebitz.storage.read.seek import Step
 
 TINY = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
 COMMAND = [sys.executable, "-m", "kiebitz", "replay", TINY]
-
-Capture = pytest.CaptureFixture[str]
-
-
-def replayed(capsys: Capture, *arguments: str) -> list[str]:
-    """Return the lines of a replay as fast as possible, without the picture at the end."""
-    assert run(["replay", TINY, "--speed", "0", *arguments]) == 0
-    return re.findall(r"^ +(\d+\.\d{6}  .*)$", capsys.readouterr().out, re.MULTILINE)
-
-
-def test_each_event_is_a_line_and_the_table_comes_last(capsys: Capture) -> None:
-    assert run(["replay", TINY, "--speed", "0"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "    0.001875  alice is registered"
-    assert lines[13] == "    1.384346  carl has rolled 3,3"
-    assert lines[26].startswith("Mäxchen  127.0.0.1:9000  game 2")
-    assert lines[-1] == "watching: zuschauer"
-
-
-def test_part_of_a_session(capsys: Capture) -> None:
-    assert len(replayed(capsys)) == 26
-    assert [line[-6:] for line in replayed(capsys, "--from", "#12", "--to", "#13")] == ["s turn", " rolls"]
-    assert len(replayed(capsys, "--game", "1")) == 16
-    assert replayed(capsys, "--game", "1", "--to", "1.383s")[-1].endswith("carl, alice, dora, bob")
-    hidden = set(replayed(capsys)) - set(replayed(capsys, "--as", "alice"))
-    assert {line.split("  ", 1)[1] for line in hidden if "rolled" in line} == {"carl has rolled 3,3"}
-
-
-def test_nothing_there_is_a_sentence(capsys: Capture) -> None:
-    assert run(["replay", TINY, "--from", "end"]) == 0
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "kiebitz: nothing happens there\n")
-
-
-@pytest.mark.parametrize("speed", ["-1", "nan", "inf", "fast"])
-def test_speed_that_is_none(capsys: Capture, speed: str) -> None:
-    assert run(["replay", TINY, "--speed", speed]) == 2
-    assert "--speed" in capsys.readouterr().err
 
 
 def step(ts_ns: int, next_ns: int | None) -> Step:

@@ -70,23 +70,6 @@ def test_each_message_is_in_one_arrow_and_each_event_in_one_note(game: str) -> N
         assert all(0 <= end < len(diagram.lifelines) for end in ends)
 
 
-def test_a_part_is_drawn() -> None:
-    whole = arrows(kiebitz("sequence", TINY).out)
-    late = arrows(kiebitz("sequence", TINY, "--from", "#9").out)
-    assert 0 < len(late) < len(whole)
-    rolls = kiebitz("sequence", TINY, "-Y", 'msg == "ROLLED"').out
-    assert 0 < len(arrows(rolls)) == rolls.count("ROLLED")
-    assert len(arrows(kiebitz("sequence", TINY, "--game", "1").out)) < len(whole)
-    nothing = kiebitz("sequence", TINY, "-Y", 'msg == "NO SUCH"')
-    assert (nothing.status, nothing.out) == (1, "")
-    assert "empty" in nothing.err
-
-
-def test_several_servers_have_lifelines_of_their_own() -> None:
-    done = kiebitz("sequence", str(CAPTURES / "maexchen-two-servers-restart.pcapng"), "-T", "plantuml")
-    assert len(re.findall(r'^participant "server <U\+003A>\d+" as', done.out, re.MULTILINE)) == 2
-
-
 # A player's view.
 
 
@@ -109,16 +92,6 @@ def test_a_player_sees_their_own_connection(game: str, player: str) -> None:
     assert {lifeline.name for lifeline in diagram.lifelines if not lifeline.is_server} == {name}
     assert all(lifeline.name.startswith("server") for lifeline in diagram.lifelines if lifeline.is_server)
     assert kiebitz("sequence", session, "--as", player).out.splitlines()[0].split()[0] == name
-
-
-def test_a_player_does_not_see_other_dice() -> None:
-    assert "ROLLED dice=3,3" in kiebitz("sequence", TINY).out
-    done = kiebitz("sequence", TINY, "--as", "alice")
-    assert "has rolled 3,3" not in done.out
-    assert "ROLLED dice=3,3" not in done.out
-    unknown = kiebitz("sequence", TINY, "--as", "alise")
-    assert unknown.status == 1
-    assert "did you mean alice?" in unknown.err
 
 
 # Alterations.

@@ -51,49 +51,6 @@ def test_accepted_input(spec: str, mode: Mode) -> None:
         assert parse_mode(str(mode)) == mode
 
 
-@pytest.mark.parametrize(
-    ("spec", "says"),
-    [
-        ("", "is not a mode: use 'reverse:'"),
-        ("reverse", "is not a mode: use 'reverse:'"),
-        ("socks5:9000", "is not a mode: use 'reverse:'"),
-        ("local@9000", "is not a mode: use 'reverse:'"),
-        ("reverse:127.0.0.1:9000@9001", "must be followed by udp://, tcp://, tls://"),
-        ("reverse:sctp://127.0.0.1:9000@9001", "must be followed by udp://, tcp://, tls://"),
-        ("reverse:tcp:127.0.0.1:9000@9001", "must be followed by udp://, tcp://, tls://"),
-        ("reverse:udp://127.0.0.1:9000", "has no listening address"),
-        ("reverse:udp://127.0.0.1@9001", "'127.0.0.1' is not a server"),
-        ("reverse:udp://9000@9001", "must be HOST:PORT"),
-        ("reverse:udp://127.0.0.1:0@9001", "must be HOST:PORT"),
-        ("reverse:udp://127.0.0.1:70000@9001", "70000 is not a port"),
-        ("reverse:udp://127.0.0.1:" + "9" * 5000 + "@9001", "is not a port"),
-        ("reverse:udp://127.0.0.1:9000@", "'' is not a listening address"),
-        ("reverse:udp://127.0.0.1:9000@localhost", "'localhost' is not a listening address"),
-        ("reverse:udp://127.0.0.1:9000@65536", "65536 is not a port"),
-        ("reverse:udp://::1:9000@9001", "needs brackets"),
-        ("reverse:udp://[nonsense]:9000@9001", "needs brackets"),
-        ("reverse:udp://127.0.0.1:９０００@9001", "is not a server"),
-        ("reverse:udp://127.0.0.1:9000@ 9001", "is not a listening address"),
-    ],
-)
-def test_refusals_and_their_reasons(spec: str, says: str) -> None:
-    with pytest.raises(ValueError, match=r"as in reverse:udp://127\.0\.0\.1:9000@9001") as refusal:
-        parse_mode(spec)
-    assert says in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("spec", "says"),
-    [
-        ("transparent@", "'' is not a listening address"),
-        ("transparent@70000", "70000 is not a port"),
-        ("transparent:tcp@9001", "@ must follow transparent directly"),
-        ("socks5@localhost", "'localhost' is not a listening address"),
-        ("wireguard@[1.2.3.4", "is not a listening address"),
-    ],
-)
-def test_rejections_in_other_places(spec: str, says: str) -> None:
-    kind = spec.partition("@")[0].partition(":")[0]
-    with pytest.raises(ValueError, match=rf"as in {kind}@[0-9]+") as refusal:
-        parse_mode(spec)
-    assert says in str(refusal.value)
+def test_a_port_of_many_digits_is_refused() -> None:
+    with pytest.raises(ValueError, match="is not a port"):
+        parse_mode("reverse:udp://127.0.0.1:" + "9" * 5000 + "@9001")

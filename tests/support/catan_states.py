@@ -119,15 +119,4 @@ STATES = st.fixed_dictionaries(
         "games": st.dictionaries(st.sampled_from("79"), _GAME, max_size=2),
     },
 )
-
-
-NO_BOARDS: list[tuple[dict[str, Any] | None, str]] = [
-    (None, "the board is not known"),
-    ({"fields": []}, "the board has no land"),
-    ({"fields": [{"at": [0, 0], "type": "Meer"}]}, "the board has no land"),
-    (
-        {"fields": [{"at": [0, 0], "type": "Wald"}, {"at": [0, 10**9], "type": "Wald"}]},
-        "the board is too large to be drawn",
-    ),
-]
 """States whose board cannot be drawn, None for an empty one, and the reason that is shown."""

@@ -5,7 +5,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from catan_states import NAMES, NO_BOARDS, STATES, island, key
+from catan_states import NAMES, STATES, island, key
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import a_few, every, times
@@ -18,7 +18,6 @@ from kiebitz.cli.render.svg.svg_canvas import Drawing, Shape
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.catan.board import Board, spot
-from kiebitz.dissectors.protocols.catan.words import ROHSTOFFE
 
 GAME = "catan-yaks-g1-3p.pcap.gz"
 EACH = pytest.mark.parametrize("shape", SHAPES)
@@ -170,35 +169,7 @@ def test_islands_of_any_size_and_any_number_of_buildings(size: int, shape: Shape
     assert f"{len(corners)} villages" in said(seen)
 
 
-@pytest.mark.parametrize(("board", "told"), NO_BOARDS)
-def test_no_board(board: dict[str, Any] | None, told: str) -> None:
-    state = island()
-    state["games"]["7"]["board"] = board
-    if board is None:
-        del state["games"]["7"]["board"]
-    for shape in SHAPES:
-        seen = drawing(state, shape)
-        assert told in " ".join(texts(seen))
-        assert told in seen.words
-
-
 # The players.
-
-
-@EACH
-def test_hidden_counts_are_marked(shape: Shape) -> None:
-    resources = {"Holz": 2, "Lehm": [0, 1], "Wolle": 0, "Getreide": -3}
-    state = island(private={"Anna": {"resources": resources, "cards": {"Ritter": 1, "Siegpunkt": [0, 2]}}})
-    players = state["games"]["7"]["players"]
-    players["1"] |= {"resources": 3}
-    players["2"] |= {"resources": 7, "cards": 2}
-    seen = drawing(state, shape)
-    dashed = [markup for markup in seen.fragments.values() if "dasharray" in markup]
-    # Lehm and Erz of Anna; the bank's five, where it is drawn.
-    assert len(dashed) == (2 if shape == "tall" else 2 + len(ROHSTOFFE))
-    assert {"2", "0-1", "-3", "7 resources"} <= {*texts(seen)}
-    assert "3 resources: 2 Holz, 0-1 Lehm, -3 Getreide, ? Erz" in said(seen)
-    assert "2 hidden cards, ? points, 7 resources: hidden" in said(seen)
 
 
 @pytest.mark.full
@@ -207,50 +178,6 @@ def test_a_players_drawing_has_no_other_hand() -> None:
         for seen in drawings(capture, "wide", player, every=97):
             hands = [line for line in seen.words if " resources: " in line and player not in line]
             assert all(" resources: hidden" in line for line in hands)
-
-
-@EACH
-def test_statements_about_players(shape: Shape) -> None:
-    state = island(turn=1, phase="Bauen", longest_road=1, largest_army=2)
-    players = state["games"]["7"]["players"]
-    players["1"] |= {"status": "Bauen", "knights": 1, "points": 1}
-    players["2"] |= {"status": "Verbindung verloren", "knights": 3, "points": 10}
-    seen = drawing(state, shape)
-    assert {"Anna", "Bauen", "1 point", "10 points", "longest road · 1 knight"} <= {*texts(seen)}
-    assert "Anna: Bauen" in seen.words
-    assert "Anna (A, Rot): to move, longest road, 1 knight, 1 point" in said(seen)
-    assert any('class="k-turn"' in markup for markup in seen.fragments.values())
-    won = drawing(island(winner=2, turn=1), shape)
-    assert "Bert: has won" in won.words
-    assert "Bert (B, Blau): has won" in said(won)
-
-
-def test_trades_and_bank() -> None:
-    trade = {"player": 1, "offer": {"Holz": 1, "Lehm": 0}, "demand": {"Erz": 2}, "accepted": [2]}
-    seen = drawing(island(trades={"3": trade}, bank={"Lehm": [15, 16], "Holz": 17, "Wolle": 0}))
-    told = "Anna offers 1 Holz for 2 Erz; accepted by Bert"
-    assert {"Anna offers 1 Holz for 2 Erz; accepted by", "Bert"} <= {*texts(seen)}
-    assert {told, "bank: 17 Holz, 15-16 Lehm, 0 Wolle, ? Getreide, ? Erz"} <= {*seen.words}
-    # The key to the signs.
-    assert {*ROHSTOFFE} <= {*texts(seen)}
-
-
-@EACH
-def test_lobby(shape: Shape) -> None:
-    state = {
-        "server": {"version": "Klo\x1b[2J"},
-        "players": {
-            "Anna": {"id": 4, "colour": "Rot", "status": "Wartet auf Spielbeginn"},
-            "player 11": {"id": 11, "status": "Spiel starten"},
-        },
-    }
-    seen = texts(drawing(state, shape))
-    assert {"the game has not begun", r"Klo\x1b[2J", "2 players", "player 11"} <= {*seen}
-    assert {"Rot, ready", "no colour yet, not ready yet"} <= {*seen}
-    assert "0 players" in texts(drawing({}, shape))
-    many = drawing({"players": {f"player {number}": {"id": number} for number in range(9)}}, shape)
-    assert "and 3 more players" in texts(many)
-    assert "and 3 more players" in many.words
 
 
 @EACH

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from command import ROOT, kiebitz
-from game_scenes import CGML_TRICK, DECK, NAMES, cgml, maexchen, okey, played, schafkopf
+from game_scenes import cgml, maexchen, okey, schafkopf
 from hypothesis import given
 from hypothesis import strategies as st
 from imported_databases import database_of
@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from snapshots import check
 from strength import every, times
-from terminal_scenes import drawn, event
+from terminal_scenes import drawn
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.render.text import draw
@@ -117,109 +117,6 @@ def test_every_moment_is_drawn_and_players_keep_their_places(
     assert pictures > times(60, 20)
 
 
-# Tables.
-
-
-def test_announcement_is_in_a_bubble_next_to_a_known_bluff() -> None:
-    bluff = {
-        "announced": {"name": "alice", "dice": "6,5"},
-        "private": {"alice": {"dice": "4,2", "bluff": True}},
-    }
-    seen = picture("maexchen", maexchen("alice", "bob", turn="bob", **bluff))
-    assert all(
-        words in seen for words in ("│ 6,5 │", "╭──┴──╮", "a bluff: it is 4,2", "▶ bob", "round 3", " ● ")
-    )
-
-
-def test_roll_that_is_not_known_is_under_the_cup() -> None:
-    seen = picture("maexchen", maexchen("alice", "bob", rolling="alice"))
-    assert "╱  ? ?  ╲" in seen
-    assert "●" not in seen
-
-
-def test_hands_lie_towards_the_table_and_hidden_cards_are_backs() -> None:
-    private = {"Anna": {"hand": ["HERZ SAU", "GRAS OBER", "EICHEL NEUN"]}}
-    assert "♠O ♥S ♣9\n" in picture("schafkopf", schafkopf(phase="dealing", private=private))
-    assert "♠O ♥S ♣9 ▒▒▒\n" in picture("schafkopf", schafkopf(phase="bidding", private=private))
-    assert picture("schafkopf", schafkopf()).count("▒▒▒▒▒▒ 6 cards") == 4
-
-
-def test_a_trick_that_is_over() -> None:
-    seen = picture("cgml", cgml(tricks=[CGML_TRICK]))
-    assert all(f"│ {card} │" in seen for card in ("♥10", "♥A ", "♥7 "))
-    assert "trick 1 for Cyril: ♥10 ♥A ♥7\n" in seen
-    assert "bidding: Bára 7, Cyril PASS, Adam PASS\n" in seen
-    assert "7 · trumps ♠ zelené" in seen
-
-
-def test_many_bids_end_with_the_latest() -> None:
-    bidding = [{"player": 1 + number % 3, "call": str(number)} for number in range(12)]
-    seen = picture("cgml", cgml(bidding=bidding))
-    assert "bidding: … Cyril 5, Adam 6, Bára 7, Cyril 8, Adam 9, Bára 10, Cyril 11\n" in seen
-
-
-def test_a_stack_lies_between_its_two_players() -> None:
-    lines = picture("okey", okey()).split("\n")
-
-    def place(words: str) -> tuple[bool, bool]:
-        row = next(number for number, line in enumerate(lines) if words in line)
-        return row < len(lines) / 2, lines[row].index(words) < 40
-
-    # Anna sits at the bottom, Bert at the left, Carl at the top, Dora at the right.
-    assert place("for Bert") == place("│ 12b │") == (False, True)
-    assert place("for Carl") == (True, True)
-    assert place("for Dora") == place("│  ★  │") == (True, False)
-    assert place("for Anna") == place("│  1r │") == (False, False)
-    assert "│ ▒▒▒ │" in "\n".join(lines)
-    assert "│ ▒▒▒ │" not in picture("okey", okey(drawn_game=True))
-
-
-def test_gaps_stay_and_a_rack_has_24_places() -> None:
-    deck = ["1:RED", None, "13:BLACK", *[None] * 9, None, "4:YELLOW"]
-    at_the_bottom = picture("okey", okey(private={"Anna": {"deck": deck}})).split("\n")
-    assert "  1r  ·  13k  ·   ·   ·   ·   ·   ·   ·   ·   ·" in at_the_bottom[-5]
-    assert "  ·   4y  ·   ·   ·   ·   ·   ·   ·   ·   ·   ·" in at_the_bottom[-4]
-    on_end = picture("okey", okey(private={"Anna": {"deck": []}, "Bert": {"deck": deck}})).split("\n")
-    assert [line[8:16].strip() for line in on_end[4:8]] == ["1r  ·", "·   4y", "13k  ·", "·   ·"]
-
-
-@pytest.mark.parametrize("player", NAMES)
-def test_tile_just_drawn_is_in_brackets(player: str) -> None:
-    private = {player: {"deck": ["1:RED", "5:BLUE", "5:BLUE"], "drawn": "5:BLUE"}}
-    assert picture("okey", okey(private=private)).count("[ 5b]") == 1
-
-
-def test_many_groups() -> None:
-    lobbies = {str(number): {"players": [f"p{number}", None, None, None]} for number in range(-2, 30)}
-    state = {"lobbies": lobbies, "players": {"p0": {"lobby": 0}, "late": {}}}
-    seen = picture("okey", state).split("\n")
-    assert seen[1] == "lobby -2, 1 of 4: p-2"
-    assert seen[11:] == ["lobby 8, 1 of 4: p8", "in no lobby: late", "and 21 more groups", ""]
-
-
-def test_40_columns_are_a_list() -> None:
-    private = {"Anna": {"hand": ["HERZ SAU", "GRAS NEUN"]}}
-    state = schafkopf(table={"1": "SCHELLEN OBER"}, trick=1, turn="[BOT]-0", private=private)
-    assert (
-        picture("schafkopf", state, width=40)
-        == """\
-round 3 · stock 40
-Sauspiel Gras
-trick 1
-Anna: holds ♥S ♠9 ▒▒▒▒, account 1000
-Bert: plays, ♦O on the table, holds
-▒▒▒▒▒ 5 cards, account -74335
-▶ [BOT]-0: holds ▒▒▒▒▒▒ 6 cards
-[BOT]-1: holds ▒▒▒▒▒▒ 6 cards
-♣ Eichel ♠ Gras ♥ Herz ♦ Schellen
-partner not known yet
-"""
-    )
-    racks = picture("okey", okey(private={"Anna": {"deck": DECK}}), width=40)
-    assert "Anna: holds 1r 13b ★ 4y 4k" in racks
-    assert "▶ Bert: 14 tiles, draws from 12b\n" in racks
-
-
 # Letters and colours.
 
 
@@ -242,41 +139,6 @@ partner not known yet
 def test_all_pieces_are_distinct_in_unicode_and_ascii(game: str, states: list[dict[str, Any]]) -> None:
     for encoding in ("utf-8", "ascii"):
         assert len({picture(game, state, encoding=encoding) for state in states}) == len(states)
-
-
-@pytest.mark.parametrize(
-    ("game", "state", "signs"),
-    [
-        ("maexchen", maexchen("alice", "bob", announced={"name": "alice", "dice": "6,5"}), ["+--^--+"]),
-        (
-            "schafkopf",
-            schafkopf(table={"0": "EICHEL KONIG"}, trick=1, turn="Bert"),
-            ["| E Konig |", "##### 5 cards", "> Bert", "E Eichel G Gras H Herz S Schellen"],
-        ),
-        (
-            "okey",
-            okey(private={"Anna": {"deck": ["0:RED", None]}}),
-            ["> Bert", "  *   - ", "| 12b |", "#" * 14],
-        ),
-        (
-            "cgml",
-            cgml(table=[played(2, "R10")], flek="4", turn=3, private={"1": {"hand": ["A0K", "G07"]}}),
-            [
-                "7 - trumps G zelene",
-                "flek x4",
-                "| R10 |",
-                "> Cyril",
-                "G7 AK ####",
-                "# 10",
-                "A zaludy G zelene",
-            ],
-        ),
-    ],
-)
-def test_ascii_terminal(game: str, state: dict[str, Any], signs: list[str]) -> None:
-    seen = picture(game, state, encoding="ascii")
-    assert seen.isascii()
-    assert all(sign in seen for sign in signs)
 
 
 def test_one_picture_is_drawn_again_for_each_console() -> None:
@@ -378,12 +240,3 @@ def test_three_players_are_spaced_evenly() -> None:
     assert found is not None
     assert [place.edge for place in found.places] == ["right", "bottom", "left"]
     assert found.y == 0
-
-
-def test_protocol_without_a_view_shows_its_state_safely() -> None:
-    assert '"name": "\\u001b[2J"' in drawn({"name": "\x1b[2J"}, protocol="chess")
-
-
-def test_a_name_is_cut_and_an_empty_one_is_seen() -> None:
-    seen = drawn(maexchen("z" * 2000, "", "a\x1b[2Jb"), [event(1, "turn")])
-    assert all(words in seen for words in ("zzz…", '""', r"a\x1b[2Jb"))

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import io
-import re
 from typing import Any
 
 import pytest
-from catan_states import NO_BOARDS, STATES, island, key
+from catan_states import STATES, island, key
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -87,51 +86,6 @@ def test_buildings_are_between_their_fields(slant: int, width: int) -> None:
             assert abs(middle(road)[1] - y) <= 1
 
 
-def test_village_is_a_letter_and_a_city_has_walls() -> None:
-    corner = key((0, 0), (1, 0), (0, 1))
-    village = picture(island(buildings={corner: {"owner": 1, "type": "Dorf"}}))
-    city = picture(island(buildings={corner: {"owner": 1, "type": "Stadt"}}))
-    (place,) = cells(city, "[A]")
-    assert place in cells(village, "A")
-    assert "[A]" not in village
-
-
-def test_robber_is_above_the_name_of_its_field() -> None:
-    seen = picture(island(robber=[0, 1]))
-    ((x, y),) = cells(seen, "▟█▙")
-    assert (x, y + 1) in [(column + 0.5, row) for column, row in cells(seen, "F6")]
-    assert cells(picture(island(robber=[9, 9])), "▟█▙") == []
-
-
-def test_harbours_lie_in_the_sea_next_to_their_fields() -> None:
-    state = island()
-    state["games"]["7"]["board"]["harbours"] = [
-        {"at": [[1, 0], [2, 0]], "type": "Hafen"},
-        {"at": [[-1, 0], [-2, 0]], "type": "Holz Hafen"},
-        {"at": [[0, 1], [0, 2]], "type": "Getreide Hafen"},
-        # No coast, and no edge at all.
-        {"at": [[0, 0], [1, 0]], "type": "Erz Hafen"},
-        {"at": [[5, 5], [9, 9]], "type": "Wolle Hafen"},
-    ]
-    seen = picture(state)
-    (right, row), (left, _), (_, top) = (min(cells(seen, word)) for word in ("3:1", "Holz", "Getr"))
-    assert right > cells(seen, "F1")[0][0]
-    assert abs(row - cells(seen, "F1")[0][1]) <= 1
-    assert left < cells(seen, "F4")[0][0]
-    assert top < cells(seen, "F6")[0][1]
-    assert len(cells(seen, "•")) == 6
-    # The others are only in the head of the players' hands.
-    assert len(cells(seen, "Erz")) == len(cells(seen, "Wol")) == 1
-
-
-def test_numbers_that_come_often_and_the_number_rolled_are_out() -> None:
-    seen = picture(island(dice=[1, 3]))
-    assert "*6*" in seen
-    assert "*8*" in seen
-    assert ">4<" in seen
-    assert ">4<" not in picture(island(dice=[1, 3], robber=[1, -1]))
-
-
 def styled(state: dict[str, Any], colours: Any, width: int = 80) -> list[list[tuple[str, str, str]]]:
     console = Console(file=io.StringIO(), width=width, height=60, force_terminal=True, color_system=colours)
     rows: list[list[tuple[str, str, str]]] = []
@@ -164,17 +118,6 @@ def test_board_in_colour(colours: str) -> None:
     )
 
 
-def test_ascii_terminal() -> None:
-    state = island(robber=[0, 0], phase="Würfeln", turn=1)
-    state["games"]["7"]["board"]["fields"][0]["type"] = "Hügelland"
-    seen = picture(state, encoding="ascii")
-    assert seen.isascii()
-    assert "/#\\" in seen
-    assert "Huegel" in seen
-    assert "Anna: Wuerfeln" in seen
-    assert ">  A  Anna" in seen
-
-
 def test_wider_terminals_have_larger_fields() -> None:
     heights = [
         len([line for line in picture(island(), width=width).splitlines() if set(line) & set("╭│╯")])
@@ -182,15 +125,6 @@ def test_wider_terminals_have_larger_fields() -> None:
     ]
     assert heights == sorted(heights)
     assert heights[0] < heights[-1]
-
-
-def test_narrow_pictures_have_the_players_below_or_alone() -> None:
-    state = island()
-    below = picture(state, width=40)
-    assert cells(below, "Anna")[0][1] > cells(below, "F0")[0][1]
-    alone = picture(state, width=20)
-    assert "Anna" in alone
-    assert "F0" not in alone
 
 
 def test_standard_board_fits_a_terminal_of_80_by_24() -> None:
@@ -205,80 +139,6 @@ def test_standard_board_fits_a_terminal_of_80_by_24() -> None:
     state = island(players={str(number): {"name": name, **about} for number, name in enumerate(names)})
     state["games"]["7"]["board"]["fields"] = fields
     assert len(picture(state).splitlines()) <= 20
-
-
-@pytest.mark.parametrize(("board", "told"), NO_BOARDS)
-def test_no_board(board: dict[str, Any] | None, told: str) -> None:
-    state = island()
-    state["games"]["7"]["board"] = board
-    if board is None:
-        del state["games"]["7"]["board"]
-    assert told in picture(state)
-
-
-# The players.
-
-
-def test_hidden_counts_are_marked() -> None:
-    resources = {"Holz": 2, "Lehm": [0, 1], "Wolle": 0, "Getreide": -3}
-    state = island(private={"Anna": {"resources": resources, "cards": {"Ritter": 1, "Siegpunkt": [0, 2]}}})
-    players = state["games"]["7"]["players"]
-    players["1"] |= {"resources": 3}
-    players["2"] |= {"resources": 7, "cards": 2}
-    seen = picture(state)
-    assert re.search(r" 2 +0-1 +0 +-3 +\? +3\n", seen)
-    assert re.search(r" \? +\? +\? +\? +\? +7\n", seen)
-    assert "holds 1 Ritter and 0-2" in seen
-    assert "2 hidden cards" in seen
-
-
-def test_statements_about_players() -> None:
-    state = island(turn=1, phase="Bauen", longest_road=1, largest_army=2, winner=2)
-    players = state["games"]["7"]["players"]
-    players["1"] |= {"status": "Bauen", "knights": 1, "points": 1}
-    players["2"] |= {"status": "Verbindung verloren", "knights": 3, "points": 10}
-    seen = picture(state, width=120)
-    assert "Bert has won" in seen
-    assert "★  B  Bert" in seen
-    assert "▶" not in seen
-    assert "longest road, 1 knight\n" in seen
-    assert "Verbindung verloren, largest army: 3 knights\n" in seen
-    assert "1 point\n" in seen
-    del state["games"]["7"]["winner"]
-    assert "▶  A  Anna" in picture(state, width=120)
-    assert "10 points\n" in seen
-
-
-def test_letters_distinguish_players() -> None:
-    players = {str(number): {"name": name} for number, name in enumerate(["Anna", "Adam", "émile"])}
-    seen = picture(island(players=players))
-    assert all(line in seen for line in ("A  Anna", "B  Adam", "C  émile"))
-
-
-def test_trades_and_bank() -> None:
-    trade = {"player": 1, "offer": {"Holz": 1, "Lehm": 0}, "demand": {"Erz": 2}, "accepted": [2]}
-    state = island(trades={"3": trade}, bank={"Lehm": [15, 16], "Holz": 17, "Wolle": 0})
-    assert "Anna offers 1 Holz for 2 Erz; accepted by Bert\n" in picture(state)
-    assert "bank: 17 Holz, 15-16 Lehm, 0 Wolle, ? Getreide, ? Erz\n" in picture(state)
-
-
-def test_lobby() -> None:
-    state = {
-        "server": {"version": "Klo\x1b[2J"},
-        "players": {
-            "Anna": {"id": 4, "colour": "Rot", "status": "Wartet auf Spielbeginn"},
-            "player 11": {"id": 11, "status": "Spiel starten"},
-        },
-    }
-    seen = picture(state)
-    assert r"Klo\x1b[2J" in seen
-    assert "Rot, ready\n" in seen
-    assert "player 11" in seen
-    assert "no colour yet, not ready yet\n" in seen
-    assert picture({}) == "no players yet\n"
-    assert "and 3 more players" in picture(
-        {"players": {f"player {number}": {"id": number} for number in range(9)}}
-    )
 
 
 # With any state.
