@@ -33,7 +33,7 @@ GAMES: dict[str, Callable[[], dict[str, Any]]] = {
 def scene(steps: list[str]) -> tuple[dict[str, Any], list[Event]]:
     """Return the state and the events that a block describes."""
     state: dict[str, Any] = GAMES.get(steps[0].split(" ")[0], dict)()
-    events = []
+    events: list[Event] = []
     for step in steps[1:]:
         path, _, value = step.partition("= ")
         if step.startswith("event "):
