@@ -106,6 +106,22 @@ class Budget(msgspec.Struct):
     put: int = 0
 
 
+class Opening(msgspec.Struct):
+    """How the running game began, if each client may receive a message of its own about it.
+
+    As long as nothing else has happened, a client that leaves does not change which others
+    are still to be told.
+    """
+
+    kind: str
+    message: str
+    told: set[int]
+    awaited: Collection[int] | None = None
+    """The streams that may still be told, once a client has left."""
+    is_past: bool = False
+    """True if other messages have had events since."""
+
+
 class GameState:
     """The state of a table, or of a room, with at most one running game.
 
@@ -121,8 +137,7 @@ class GameState:
         self.game: Game | None = None
         self.doubt = PathDoubt()
         """The doubt about values of the state."""
-        self.begun_with: tuple[str, set[int]] | None = None
-        """The kind of event with which the running game began, and the streams that have been told of it."""
+        self.opening: Opening | None = None
 
     @property
     def states(self) -> Sequence[Mapping[str, Any]]:
@@ -148,13 +163,20 @@ class GameState:
 
     def has_begun(self, kind: str, receiver: int | None) -> bool:
         """Return True if the game began with a message to other clients, which this stream receives now."""
-        if self.game is None or self.begun_with is None or receiver is None:
+        opening = self.opening
+        if self.game is None or opening is None or receiver is None:
             return False
-        known, streams = self.begun_with
-        if known != kind or receiver in streams:
+        is_awaited = opening.awaited is None or receiver in opening.awaited
+        if opening.kind != kind or receiver in opening.told or not is_awaited:
             return False
-        streams.add(receiver)
+        opening.told.add(receiver)
         return True
+
+    def leave(self, others: Collection[int]) -> None:
+        """Handle that a client leaves; `others` are the streams that remain."""
+        opening = self.opening
+        if opening is not None and opening.awaited is None:
+            opening.awaited = () if opening.is_past else tuple(others)
 
     def put_all(self, plans: Sequence[PutPlan], scope: Scope) -> None:
         """Make changes of the state, all by the values before them; a path with an unknown step is none."""

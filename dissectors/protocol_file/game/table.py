@@ -19,7 +19,7 @@ from kiebitz.dissectors.protocol_file.game.players import Connection, Players
 from kiebitz.dissectors.protocol_file.game.requests import Answer, Requests
 from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
 from kiebitz.dissectors.protocol_file.game.rooms import Place, Rooms
-from kiebitz.dissectors.protocol_file.game.state import Budget, GameState, UnfinishedMessage
+from kiebitz.dissectors.protocol_file.game.state import Budget, GameState, Opening, UnfinishedMessage
 from kiebitz.dissectors.protocol_file.templates import value_words
 from kiebitz.dissectors.protocol_file.values import step_text
 
@@ -114,7 +114,7 @@ class FileTable(GameTable):
         if self._rooms is not None:
             self._state = self._rooms.state(self._rooms.of_client(stream.id, who), ts_ns)
             self._rooms.close(stream.id)
-        self._state.begun_with = None
+        self._state.leave(self._players.connections)
         if who is not None:
             self._begin_message()
             scope = Scope({}, who, self._state.states, lenient=True)
@@ -310,9 +310,12 @@ class FileTable(GameTable):
             if state.game is not None:
                 state.close(dict.fromkeys(self._plan.result_keys), ts_ns)
             state.open(self._label(plan, scope), ts_ns)
-            if self._receiver is not None:
-                state.begun_with = plan.kind, {self._receiver}
+            state.opening = None
+            if self._receiver is not None and message is not None:
+                state.opening = Opening(plan.kind, message.name, {self._receiver})
             scope.states = state.states
+        elif state.opening is not None and message is not None and message.name != state.opening.message:
+            state.opening.is_past = True
         state.put_all(plan.puts, scope)
         if not self._plan.has_events and actor is not None:
             # Messages alone tell at least who is there.
