@@ -82,12 +82,15 @@ class _Listing:
         self._session = session
         self._wanted = wanted
         self._has_dropped = has_dropped
+        self._timeline = session.timeline
         self._after = 0
-        """Id of the last alteration that was listed."""
+        """Id of the last alteration that was listed; each database counts them from 1."""
 
     def messages(self, after: int) -> Iterator[ListedMessage]:
         """Yield the messages after a number."""
         timeline = self._session.timeline
+        if timeline is not self._timeline:
+            self._timeline, self._after = timeline, 0
         dropped = deque(self._dropped()) if self._has_dropped else deque()
         recorded = RecordedBytes(timeline.connection)
         remaining = self._session.messages(self._wanted, after)

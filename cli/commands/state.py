@@ -17,6 +17,7 @@ from kiebitz.services.output_files import opened
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.seek import END, Position, TablePosition, game_at, state_of_game, tables_at
 from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.read.visibility import Visibility
 
 # It loads Rich, without which help and errors come sooner.
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ def state(
     timeline = open_session_as(session, player)
     at = moment or END
     tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
-    spectator_view = SpectatorView(timeline, player)
-    known = spectator_view.tables()
+    visibility = Visibility(timeline)
+    spectator_view = SpectatorView(timeline, player, visibility)
+    known = visibility.tables_of(player)
     tables = [found for found in tables if found.table.id in known]
     game = timeline.numbers.row_id_if_any("games", number)
     if as_json:
@@ -124,7 +126,7 @@ def _games_of(
     for number in map(int, games):
         row_id = timeline.numbers.row_id_if_any("games", number)
         assert row_id is not None, "the game is in the state"
-        state = state_of_game(spectator_view.visibility, None, found.table.id, row_id, found.seq, found.state)
+        state = state_of_game(Visibility(timeline), None, found.table.id, row_id, found.seq, found.state)
         yield msgspec.structs.replace(found, state=state), row_id
 
 

@@ -45,36 +45,16 @@ class SpectatorView:
         self._has_several = len(timeline.tables()) > 1
         self._names: dict[int, list[str]] = {}
 
-    def update_timeline(self, timeline: Timeline) -> None:
+    def renew(self) -> None:
         """Reload players and tables after the session has grown; players keep their colours."""
-        self._timeline = timeline
-        self._visibility.update_timeline(timeline)
         self._known.clear()
-        self._has_several = len(timeline.tables()) > 1
+        self._has_several = len(self._timeline.tables()) > 1
         for number, before in self._names.items():
             self._names[number] = before + [name for name in self._everybody(number) if name not in before]
 
     def may_see(self, event: Event) -> bool:
         """Return whether an event is visible."""
         return self.seen(event) is not None
-
-    @property
-    def visibility(self) -> Visibility:
-        """The views of the players."""
-        return self._visibility
-
-    def streams(self) -> frozenset[int]:
-        """Return the player's streams; empty if they are unknown."""
-        assert self._player is not None
-        return self._visibility.streams_of(self._player)
-
-    def players(self) -> list[str]:
-        """Return the names of players with a connection."""
-        return self._visibility.labels()
-
-    def tables(self) -> set[int]:
-        """Return the ids of the visible tables."""
-        return self._visibility.tables_of(self._player)
 
     def state(self, table_id: int, seq: int, state: State, game: int | None = None) -> State:
         """Return the visible part of a table's `state` after event `seq`, with games by number.

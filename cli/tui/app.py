@@ -32,8 +32,7 @@ from kiebitz.cli.tui.sequence_pane import SequencePane
 from kiebitz.cli.tui.strip_rendering import has_letters
 from kiebitz.cli.tui.timeline_bar import Bar, pane_title, status_line
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.services.sessions import session_of
-from kiebitz.storage.database.opening import open_existing
+from kiebitz.services.sessions import open_session
 from kiebitz.storage.database.schema import StorageError
 
 if TYPE_CHECKING:
@@ -127,11 +126,10 @@ class WatchApp(App[int], inherit_bindings=False):
     def _show_dissected(self, found: Dissected) -> None:
         with self.reporting_errors():
             try:
-                connection = open_existing(found.database)
+                timeline = open_session(found.database, found.session_id)
             except StorageError as error:
                 self.note(str(error))
                 return
-            timeline, _ = session_of(connection, found.database, found.session_id)
             self.viewer.replace(timeline, found.database)
             self.replace_lists()
             if self.viewer.table is None:

@@ -10,7 +10,6 @@ The process writes into an unnamed file, so neither process waits for the other.
 from __future__ import annotations
 
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -19,7 +18,7 @@ from kiebitz.cli.spectator.followed_session import EventCursor, FollowedSession
 from kiebitz.cli.terminal.console import COLOURS
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.table import short_address
-from kiebitz.dissectors.model import PUBLIC, Action, Direction, Message, Stream
+from kiebitz.dissectors.model import PUBLIC, Action, Direction, Message
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
@@ -30,7 +29,6 @@ from kiebitz.storage.read.message_queries import (
     streams_numbered,
     visible_groups,
 )
-from kiebitz.storage.read.players import StreamNames
 from kiebitz.storage.read.search import Search
 from kiebitz.storage.read.seen_rows import ALL_PLAYERS
 from kiebitz.storage.session.session import message_record
@@ -72,10 +70,6 @@ ARROWS: dict[bool, dict[Direction, str]] = {
 }
 """Arrows from and to the client, by whether the terminal can show them."""
 
-_LEARN_EVERY_S = 0.5
-
-_MAX_NAMES = 10_000
-
 
 class Rows(ABC):
     """Rows that are read when they become visible; `nothing` is the text of an empty list."""
@@ -114,35 +108,12 @@ class EventRows(Rows):
         ]
 
 
-class ClientNames:
-    """The players' names of the clients, as far as known."""
-
-    def __init__(self, followed: FollowedSession) -> None:
-        self._watched = followed
-        self._names = StreamNames()
-        self._learned_s = 0.0
-
-    def of(self, stream: Stream) -> str:
-        """Return a client's name, or its address."""
-        return self._names.names.get(stream.id, short_address(stream.client))
-
-    def learn(self) -> None:
-        """Read new names, at most every 0.5 s. Raises sqlite3.Error."""
-        now = time.monotonic()
-        if now - self._learned_s < _LEARN_EVERY_S:
-            return
-        self._learned_s = now
-        if len(self._names.names) < _MAX_NAMES:
-            self._names.learn(self._watched.timeline)
-
-
 class FoundRows(Rows):
     """Rows that a search finds."""
 
-    def __init__(self, followed: FollowedSession, search: Search, names: ClientNames) -> None:
+    def __init__(self, followed: FollowedSession, search: Search) -> None:
         self._watched = followed
         self.search = search
-        self._names = names
 
     def __len__(self) -> int:
         return len(self.search.found)
@@ -153,10 +124,8 @@ class MessageRows(FoundRows):
 
     nothing = "no messages, or none that match the filter"
 
-    def __init__(
-        self, followed: FollowedSession, search: Search, names: ClientNames, has_letters: bool
-    ) -> None:
-        super().__init__(followed, search, names)
+    def __init__(self, followed: FollowedSession, search: Search, has_letters: bool) -> None:
+        super().__init__(followed, search)
         self._arrows = ARROWS[has_letters]
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
@@ -181,7 +150,7 @@ class MessageRows(FoundRows):
 
     def _line(self, message: Message, severities: Sequence[str], altered: Action | None) -> Text:
         gravest = gravest_of(severities)
-        client = ALL_PLAYERS if self._watched.player == PUBLIC else self._names.of(message.stream)
+        client = ALL_PLAYERS if self._watched.player == PUBLIC else self._watched.client(message.stream)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
         record = message_record(self._watched.timeline, message, None, altered)
         return Text.assemble(
@@ -205,7 +174,7 @@ class DiagnosticRows(FoundRows):
                 (f"{timeline.seconds(row.ts_ns):9.3f}", "dim"),
                 " ",
                 (f"{row.severity}[{row.code}]", COLOURS[row.severity]),
-                f" {'server' if row.direction == 's2c' else self._names.of(row.stream)}: ",
+                f" {'server' if row.direction == 's2c' else self._watched.client(row.stream)}: ",
                 row.text,
             )
             for row in rows
@@ -217,9 +186,8 @@ class StreamRows(Rows):
 
     nothing = "no streams yet"
 
-    def __init__(self, followed: FollowedSession, names: ClientNames) -> None:
+    def __init__(self, followed: FollowedSession) -> None:
         self._watched = followed
-        self._names = names
         self.ids: Sequence[int] = ()
         self.grow()
 
@@ -240,7 +208,7 @@ class StreamRows(Rows):
 
     def _line(self, row: CountedStream) -> Text:
         state = "open" if row.closed_ns is None else row.close_reason or "closed"
-        name = self._names.of(row)
+        name = self._watched.client(row)
         number = self._watched.timeline.numbers.number("streams", row.id)
         return Text.assemble(
             (f"{number:5} ", "dim"),

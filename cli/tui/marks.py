@@ -23,7 +23,7 @@ class Marks:
     def __init__(self, followed: FollowedSession, table: TableInfo) -> None:
         self._watched = followed
         self._table = table
-        self._search = followed.marks(table)
+        self._search = followed.rows(followed.player).search_diagnostics(table)
         self._added = 0
         self._latest_game = 0
         self.games = array("q")

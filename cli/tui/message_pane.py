@@ -7,7 +7,6 @@ from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.tui.listing import Listing
 from kiebitz.cli.tui.lists import FixedRows
-from kiebitz.storage.session.message_detail import MessageDetails
 
 _NOTHING = "no message reports this event"
 
@@ -22,7 +21,6 @@ class MessagePane(Listing):
         super().__init__(FixedRows(_NOTHING), id=id)
         self._watched = followed
         self._opened: object = None
-        self._in_full: MessageDetails | None = None
 
     def open(self, number: int | None) -> None:
         """Show the message of this number (None: no message). Raises sqlite3.Error."""
@@ -32,10 +30,7 @@ class MessagePane(Listing):
             return
         lines: list[Text] = []
         if number is not None:
-            # Its knowledge of the players is valid until the session has grown.
-            if self._in_full is None or self._in_full.timeline is not self._watched.timeline:
-                self._in_full = MessageDetails(self._watched.timeline)
-            shown = self._in_full.message(number, self._watched.player)
+            shown = self._watched.in_full.message(number, self._watched.player)
             lines = message_lines(shown, width) if shown is not None else []
         self._opened = wanted
         self.place = -1

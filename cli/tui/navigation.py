@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kiebitz.cli.spectator.followed_session import EventCursor, FollowedSession
 from kiebitz.cli.spectator.view import RECENT
 from kiebitz.cli.terminal.screen import RenderableType
-from kiebitz.cli.tui.lists import ClientNames, DiagnosticRows, EventRows, MessageRows, StreamRows
+from kiebitz.cli.tui.lists import DiagnosticRows, EventRows, MessageRows, StreamRows
 from kiebitz.cli.tui.marks import Marks
 from kiebitz.cli.tui.playback_speed import PlaybackSpeed
 from kiebitz.dissectors.game.state import State
@@ -53,7 +53,6 @@ class Navigator:
         self._has_letters = has_letters
         self._error: tuple[int, int] | None = None
         """The error last moved to: the number of its event and of its diagnostic."""
-        self._names = ClientNames(followed)
         self._courses: dict[int, EventCursor] = {}
         self._marks: dict[int, Marks] = {}
         self._message: int | None = None
@@ -63,7 +62,7 @@ class Navigator:
         """Id of the last event shown, of any table; None if it is the latest."""
         self._opening = _BEFORE_FIRST
         """Number of the event at which the session was opened."""
-        self.tables = followed.tables()
+        self.tables = followed.tables(followed.player)
         self._choose(self._first_table())
         if self.table is not None and not self.follows:
             # A recorded session opens where there is something to see.
@@ -368,7 +367,7 @@ class Navigator:
         self.followed.look_over(player)
         # The notice may name something that this player does not know.
         self.notice = ""
-        self.tables = self.followed.tables()
+        self.tables = self.followed.tables(player)
         self._reset()
 
     def set_filter(self, wanted: Filter | None) -> None:
@@ -378,23 +377,24 @@ class Navigator:
 
     def tick(self) -> bool:
         """Read new events; return True if there are any."""
-        path = self.followed.session.path
         has_come = self.followed.look()
-        if self.followed.session.path != path:
-            self.notice = f"the recording continues in {self.followed.session.path}"
-            self.tables = self.followed.tables()
-            self._reset()
-            return True
         if has_come:
-            timeline = self.followed.timeline
-            self.tables = self.followed.tables()
+            self._follow_on()
+            self.tables = self.followed.tables(self.followed.player)
             if self.table is None and self.tables:
                 self._choose(self.tables[0])
             for course in self._courses.values():
-                course.grow(timeline)
+                course.grow()
             self.streams.grow()
             self.search(_SEARCH_S)
         return has_come
+
+    def _follow_on(self) -> None:
+        """Show the next database if the recording continues there."""
+        while not self.followed.is_live and self.followed.go_on():
+            self.notice = f"the recording continues in {self.followed.path}"
+            self.tables = self.followed.tables(self.followed.player)
+            self._reset()
 
     def replace(self, timeline: Timeline, path: str) -> None:
         """Show another dissection of the session, in the database at `path`, at the same position."""
@@ -402,8 +402,9 @@ class Navigator:
         place = self.course.place if self.course is not None else 0
         # The numbers of tables, games and events are new.
         self.followed.game_id = None
+        self.followed.close()
         self.followed.replace(timeline, path)
-        self.tables = self.followed.tables()
+        self.tables = self.followed.tables(self.followed.player)
         self.table = None
         self._moment = None
         self._reset()
@@ -429,7 +430,6 @@ class Navigator:
                 self._message = None
         if self.table is not None:
             self._is_searching |= self.marks.go_on(seconds)
-        self._names.learn()
         timeline = self.followed.timeline
         self._is_searching |= self.messages.search.go_on(timeline.last_id("messages"), seconds)
         self._is_searching |= self.diagnostics.search.go_on(timeline.last_id("diagnostics"), seconds)
@@ -442,9 +442,10 @@ class Navigator:
         self.table = table
         self._message = self._error = self._game = None
         of = table if len(self.tables) > 1 else None
-        self.messages = MessageRows(self.followed, self.followed.messages(of), self._names, self._has_letters)
-        self.diagnostics = DiagnosticRows(self.followed, self.followed.diagnostics(of), self._names)
-        self.streams = StreamRows(self.followed, self._names)
+        shown = self.followed.shown
+        self.messages = MessageRows(self.followed, shown.search_messages(of), self._has_letters)
+        self.diagnostics = DiagnosticRows(self.followed, shown.search_diagnostics(of))
+        self.streams = StreamRows(self.followed)
         self._is_searching = True
         if table is not None:
             self.events = EventRows(self.followed, self._course(table))
@@ -477,7 +478,6 @@ class Navigator:
         table = self.table
         self._courses.clear()
         self._marks.clear()
-        self._names = ClientNames(self.followed)
         self.table = None
         self._choose(table if table in self.tables else self._first_table())
         if seq is not None and self.course is not None and self.table == table and not self.follows:

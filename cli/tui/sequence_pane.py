@@ -71,7 +71,7 @@ class SequencePane(Listing):
 
     def _lines_of(self, window: Window, width: int, height: int) -> list[Text]:
         followed = self._viewer.followed
-        diagram = read_window(followed.timeline, window, followed.player, followed.spectator_view.visibility)
+        diagram = read_window(followed.timeline, window, followed.player, followed.visibility)
         if not diagram.lifelines:
             return []
         picture = SequenceText(diagram.lifelines, width, ENCODING)

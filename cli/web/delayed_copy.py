@@ -17,14 +17,14 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.registry import using_copies
-from kiebitz.services.sessions import session_of
+from kiebitz.services.sessions import open_session
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.database.opening import open_existing, open_for_writing
+from kiebitz.storage.database.opening import open_for_writing
 from kiebitz.storage.database.recorder_lock import lock
 from kiebitz.storage.database.schema import TABLES, create_indexes
+from kiebitz.storage.session.follower import Follower
 
 _LOOK_EVERY_S = 0.25
 """Time in seconds between two looks at the recorded session; the copy is late by at most that much more."""
@@ -83,8 +83,8 @@ class CopiedSession:
     def __init__(self, path: str, session_id: int, target: str) -> None:
         self.path = path
         self._session_id = session_id
-        self._source = open_existing(path)
-        self._timeline, _ = session_of(self._source, path, session_id)
+        self._timeline = open_session(path, session_id)
+        self._source = self._timeline.connection
         bounds = {"session": session_id, "streams": self._timeline.session.before["streams"]}
         # A session that continues is the only one in its database, and has streams of the one before.
         is_first = self._timeline.session.continues
@@ -234,8 +234,7 @@ class DelayedCopy:
     def _copy(self) -> None:
         path, session_id = self._place
         part = CopiedSession(path, session_id, self.path)
-        timeline, _ = session_of(open_existing(path), path, session_id)
-        followed = FollowedSession(timeline, path)
+        followed = Follower(open_session(path, session_id), path)
         part.write_until(time.time_ns() - int(self._delay_s * 1e9))
         self._look(part)
         self._is_ready.set()
@@ -243,21 +242,21 @@ class DelayedCopy:
             while (followed.is_live or self._steps) and not self._stopped.wait(_LOOK_EVERY_S):
                 if followed.is_live and followed.look():
                     self._look(part)
-                    if followed.session.path not in (None, part.path):
+                    while not followed.is_live and followed.go_on():
                         part = self._continue(followed)
                 self._write_due(part)
         finally:
             part.end()
-            followed.session.close()
+            followed.close()
 
     def _look(self, part: CopiedSession) -> None:
         step = part.new_step(time.monotonic() + self._delay_s)
         if step is not None:
             self._steps.append((part, step))
 
-    def _continue(self, followed: FollowedSession) -> CopiedSession:
+    def _continue(self, followed: Follower) -> CopiedSession:
         """Return the part for the database in which the recording continues."""
-        path = followed.session.path
+        path = followed.path
         assert path is not None
         part = CopiedSession(path, followed.timeline.session.id, self._target(path))
         # The copy of the session must be there before its predecessor ends.

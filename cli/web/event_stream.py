@@ -20,7 +20,6 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.lists import event_records
@@ -37,10 +36,10 @@ from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import dissector_of, using_copies
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.services.sessions import session_of
+from kiebitz.services.sessions import open_session
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.session.follower import Follower
 
 _POLL_S = 0.02
 """Interval in seconds between two looks at the database; costs half a percent of a core."""
@@ -264,10 +263,9 @@ class EventStream:
 
     def _poll(self) -> None:
         path = self._served.path
-        timeline, _ = session_of(open_existing(path), path, self._served.session_id)
-        followed = FollowedSession(timeline, path)
+        followed = Follower(open_session(path, self._served.session_id), path)
         reader = Reader(self._served)
-        for table in timeline.tables():
+        for table in followed.tables():
             dissector_of(table.protocol)
         self._note_status(followed)
         self._note_looked()
@@ -276,9 +274,9 @@ class EventStream:
         ):
             try:
                 if followed.look() or self._is_held:
-                    self._follow(followed, reader)
                     reader.look()
                     self._look(reader)
+                    self._follow(followed, reader)
             except (sqlite3.Error, StorageError) as error:
                 followed.fails(error)
             self._note_status(followed)
@@ -288,19 +286,19 @@ class EventStream:
         if self._is_held:
             self._look(reader, is_last=True)
         reader.close()
-        followed.session.close()
+        followed.close()
 
-    def _follow(self, followed: FollowedSession, reader: Reader) -> None:
+    def _follow(self, followed: Follower, reader: Reader) -> None:
         """Switch all readers to another database if the recording continues there."""
-        path, number = followed.session.path, followed.timeline.session.id
-        if path is not None and path != self._served.path:
+        while not followed.is_live and followed.go_on():
+            assert followed.path is not None
             # The last events of the previous database are in no other one.
-            reader.look()
             self._look(reader, is_last=True)
-            self._served.session_id = number
-            self._served.path = path
+            self._served.session_id, self._served.path = followed.timeline.session.id, followed.path
+            reader.look()
+            self._look(reader)
 
-    def _note_status(self, followed: FollowedSession) -> None:
+    def _note_status(self, followed: Follower) -> None:
         self._note(records.Status(followed.is_live, followed.trouble, followed.ending))
 
     def _note_looked(self) -> None:

@@ -26,12 +26,10 @@ from kiebitz.cli.web import records
 from kiebitz.cli.web.lists import (
     diagnostic_record,
     message_records,
-    seen_diagnostics,
-    seen_messages,
     stream_list,
 )
 from kiebitz.cli.web.page import joined_script, page_files
-from kiebitz.cli.web.reader import Reader, View, render_table
+from kiebitz.cli.web.reader import Reader, render_table
 from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.cli.web.sequence import dropped_messages
 from kiebitz.cli.web.timeline_overview import FollowedScores, timeline_overview
@@ -248,7 +246,7 @@ class _PageBuilder:
             list(self._abouts),
             list(self._words),
             list(self._diagnostics()),
-            list(dropped_messages(reader, None, View(player))),
+            list(dropped_messages(reader, None, reader.rows(player))),
             streams,
             marks(reader.timeline) if player is None else [],
             "; ".join(self._left_out) or None,
@@ -287,7 +285,7 @@ class _PageBuilder:
         if player == PUBLIC:
             last = listed[-1].id if listed else 0
             shown = []
-            for row in seen_messages(self.reader, None, View(player), 0, None):
+            for row in self.reader.rows(player).messages(None, 0, None):
                 if row.id > last:
                     break
                 shown.append(numbers.number("messages", row.id))
@@ -349,7 +347,7 @@ class _PageBuilder:
         self._on_progress(self._in_all, self._in_all)
 
     def _messages(self) -> Iterator[records.Message]:
-        found = islice(seen_messages(self.reader, None, View(self._player), 0, None), MAX_MESSAGES)
+        found = islice(self.reader.rows(self._player).messages(None, 0, None), MAX_MESSAGES)
         while some := list(islice(found, _BATCH)):
             yield from message_records(self.reader, self._player, some)
             self._count(len(some))
@@ -380,7 +378,7 @@ class _PageBuilder:
         )
 
     def _diagnostics(self) -> Iterator[records.Diagnostic]:
-        found = seen_diagnostics(self.reader, None, View(self._player), "note", 0, None)
+        found = self.reader.rows(self._player).diagnostics(None, 0, None)
         by_place = {(table.server, table.protocol): table for table in self._tables}
         for row in islice(found, MAX_MESSAGES):
             table = by_place.get((row.stream.server, row.stream.protocol or ""))

@@ -8,18 +8,15 @@ Help with filters: values to complete, and the number of matches of each kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
-import msgspec
-
 from kiebitz.cli.web import records
-from kiebitz.cli.web.reader import Reader, View
+from kiebitz.cli.web.reader import Reader
 from kiebitz.cli.web.request_params import RowRange, read_window
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.filters.fields import ALIASES
-from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import (
     DIRECTIONS,
     PUBLIC,
@@ -34,17 +31,13 @@ from kiebitz.dissectors.model import (
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import GRAVITY, gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages, original_message
-from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import (
     StoredDiagnostic,
-    diagnostics_by_id,
     diagnostics_of_messages,
-    placeholders,
     visible_groups,
 )
-from kiebitz.storage.read.message_queries import messages as stored_messages
-from kiebitz.storage.read.search import search_diagnostics, search_events, search_messages
-from kiebitz.storage.read.seen_rows import DiagnosticNumbers
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.read.view_rows import ViewRows
 from kiebitz.storage.session.session import Event as EventRecord
 from kiebitz.storage.session.session import Session, diagnostic_numbers, event_record, message_record, project
 
@@ -72,31 +65,14 @@ DIAGNOSTIC_ORDERS = {
 """Column of a list -> SQL expression."""
 
 
-def events(reader: Reader, table: TableInfo, view: View, place: RowRange) -> records.Events:
+def events(reader: Reader, table: TableInfo, rows: ViewRows, place: RowRange) -> records.Events:
     """Return a window of a table's events, by their numbers at the table or in another order."""
     found, is_first, is_last = read_window(
-        lambda after, before: seen_events(reader, table, view, after, before, place.by),
+        lambda after, before: rows.events(table.id, after, None if before is None else before - 1, place.by),
         lambda event: event.seq,
         place,
     )
-    return records.Events(event_records(reader, found, view.player), is_first, is_last)
-
-
-def seen_events(
-    reader: Reader, table: TableInfo, view: View, after: int | None, before: int | None, by: str = ""
-) -> Iterator[Event]:
-    """Yield the visible events that match, after a number, or before one with the latest first."""
-    timeline = reader.timeline
-    if by:
-        reader.register_orders()
-    rows = reader.seen_rows(view)
-    condition, parameters = sql_condition(timeline, view.wanted if rows is None else None, "events")
-    if view.game is not None:
-        game = timeline.numbers.row_id("games", view.game)
-        condition, parameters = f"e.game_id = ? AND {condition}", [game, *parameters]
-    upto = None if before is None else before - 1
-    found = timeline.events_between(table.id, after, upto, condition, parameters, by)
-    yield from found if rows is None else filter(None, map(rows.event, found))
+    return records.Events(event_records(reader, found, rows.player), is_first, is_last)
 
 
 def event_records(reader: Reader, events: Iterable[Event], player: str | None) -> list[EventRecord]:
@@ -116,14 +92,12 @@ def event_records(reader: Reader, events: Iterable[Event], player: str | None) -
 # Messages.
 
 
-def messages(reader: Reader, table: TableInfo | None, view: View, place: RowRange) -> records.Messages:
+def messages(reader: Reader, table: TableInfo | None, rows: ViewRows, place: RowRange) -> records.Messages:
     """Return a window of a table's or all messages, by their numbers or in another order."""
     numbers = reader.timeline.numbers
     found, is_first, is_last = read_window(
-        lambda after, before: seen_messages(
-            reader,
+        lambda after, before: rows.messages(
             table,
-            view,
             numbers.row_id_if_any("messages", after),
             numbers.row_id_if_any("messages", before),
             place.by,
@@ -131,7 +105,7 @@ def messages(reader: Reader, table: TableInfo | None, view: View, place: RowRang
         lambda row: numbers.number("messages", row.id),
         place,
     )
-    return records.Messages(message_records(reader, view.player, found), is_first, is_last)
+    return records.Messages(message_records(reader, rows.player, found), is_first, is_last)
 
 
 def message_records(reader: Reader, player: str | None, found: Sequence[Message]) -> list[records.Message]:
@@ -149,26 +123,12 @@ def message_records(reader: Reader, player: str | None, found: Sequence[Message]
     return listed
 
 
-def seen_messages(
-    reader: Reader, table: TableInfo | None, view: View, after: int | None, before: int | None, by: str = ""
-) -> Iterator[Message]:
-    """Yield the visible messages that match, after an id, or before one with the latest first."""
-    if by:
-        reader.register_orders()
-    rows = reader.seen_rows(view)
-    condition, parameters = sql_condition(reader.timeline, view.wanted if rows is None else None, "messages")
-    own = None if view.player == PUBLIC else view.player
-    condition, parameters = _restrict(reader, "m", table, own, condition, parameters)
-    found = stored_messages(reader.timeline, condition, parameters, after, before, by)
-    yield from found if rows is None else filter(None, map(rows.message, found))
-
-
-def seen_original(reader: Reader, view: View, altered: Altered) -> bool:
+def passes_original(reader: Reader, rows: ViewRows, altered: Altered) -> bool:
     """Return True if the original of an altered message matches, in the full view."""
-    if view.wanted is None:
+    if rows.wanted is None:
         return True
     timeline = reader.timeline
-    passes = view.wanted.predicate("messages", timeline.numbers)
+    passes = rows.wanted.predicate("messages", timeline.numbers)
     return passes(
         Row(
             timeline.started_ns,
@@ -194,58 +154,21 @@ def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:
 
 
 def diagnostics(
-    reader: Reader, table: TableInfo | None, view: View, place: RowRange, least: Severity = "note"
+    reader: Reader, table: TableInfo | None, rows: ViewRows, place: RowRange, least: Severity
 ) -> records.Diagnostics:
     """Return a window of the diagnostics with at least the severity `least`, by their ids.
 
     A player's view has only diagnostics of the bytes themselves, numbered from 1.
     """
+    severities = GRAVITY[: GRAVITY.index(least) + 1]
     found, is_first, is_last = read_window(
-        lambda after, before: seen_diagnostics(reader, table, view, least, after, before, by=place.by),
+        lambda after, before: rows.diagnostics(table, after, before, place.by, severities),
         lambda diagnostic: diagnostic.id,
         place,
     )
     return records.Diagnostics(
         [diagnostic_record(reader, table, diagnostic) for diagnostic in found], is_first, is_last
     )
-
-
-def seen_diagnostics(
-    reader: Reader,
-    table: TableInfo | None,
-    view: View,
-    least: Severity,
-    after: int | None,
-    before: int | None,
-    among: tuple[str, Sequence[str | int | float]] = ("1", ()),
-    by: str = "",
-) -> Iterator[StoredDiagnostic]:
-    """Yield the visible diagnostics that match, after an id, or before one with the latest first.
-
-    In a player's view, the ids are numbers in that view.
-
-    `among` is a further condition on `diagnostics` (alias d).
-    """
-    if by:
-        reader.register_orders()
-    rows = reader.seen_rows(view)
-    wanted = view.wanted if rows is None else None
-    condition, parameters = sql_condition(reader.timeline, wanted, "diagnostics")
-    condition, parameters = _restrict(reader, "d", table, view.player, condition, parameters)
-    condition, parameters = f"{among[0]} AND {condition}", [*among[1], *parameters]
-    severities, groups = GRAVITY[: GRAVITY.index(least) + 1], visible_groups(view.player)
-    condition = (
-        f"d.severity IN ({placeholders(severities)}) AND d.grp IN ({placeholders(groups)}) AND {condition}"
-    )
-    parameters = [*severities, *groups, *parameters]
-    if view.player is None or rows is None:
-        yield from diagnostics_by_id(reader.timeline, condition, parameters, after, before, by)
-        return
-    numbers = DiagnosticNumbers(reader.visibility, view.player)
-    after, before = (None if number is None else numbers.row_id(number) for number in (after, before))
-    found = diagnostics_by_id(reader.timeline, condition, parameters, after, before, by)
-    for row in filter(None, map(rows.diagnostic, found)):
-        yield msgspec.structs.replace(row, id=numbers.number(row.id))
 
 
 def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagnostic) -> records.Diagnostic:
@@ -270,32 +193,6 @@ def stream_list(reader: Reader, player: str | None) -> records.Streams:
     own = None if player is None else reader.visibility.streams_of(player)
     found = Session(reader.timeline).streams()
     return records.Streams([stream for stream in found if own is None or stream.id in own])
-
-
-AT_TABLE = "(s.protocol IS NULL OR s.server = ? AND s.protocol = ?)"
-"""SQL condition for the streams of a table; those of no table are shown at each."""
-
-
-def _restrict(
-    reader: Reader,
-    alias: str,
-    table: TableInfo | None,
-    player: str | None,
-    condition: str,
-    parameters: Sequence[str | int | float],
-) -> tuple[str, list[str | int | float]]:
-    """Restrict a condition to the streams of a table and of a player."""
-    more: list[str | int | float] = []
-    if table is not None:
-        # The plus keeps SQLite from taking the index by stream, and sorting all of it.
-        of = f"SELECT s.id FROM streams AS s WHERE {AT_TABLE}"
-        condition = f"+{alias}.stream_id IN ({of}) AND {condition}"
-        more = [table.server, table.protocol]
-    if player is not None:
-        own = sorted(reader.visibility.streams_of(player))
-        condition = f"+{alias}.stream_id IN (SELECT value FROM json_each(?)) AND {condition}"
-        more = [to_json(own), *more]
-    return condition, [*more, *parameters]
 
 
 _MATCHES_S = 0.8
@@ -335,27 +232,12 @@ def filter_values(reader: Reader, player: str | None, name: str) -> Iterable[str
     return []
 
 
-def count_matches(reader: Reader, table: TableInfo, view: View) -> records.Matches:
+def count_matches(timeline: Timeline, table: TableInfo, rows: ViewRows) -> records.Matches:
     """Count the events, messages and diagnostics at a table that pass a filter."""
-    timeline, rows = reader.timeline, reader.seen_rows(view)
-    at_table = {
-        stream
-        for (stream,) in timeline.connection.execute(
-            f"SELECT s.id FROM streams AS s WHERE s.session_id = ? AND {AT_TABLE}",
-            (timeline.session.id, table.server, table.protocol),
-        )
-    }
-    own = at_table if view.player is None else at_table & reader.visibility.streams_of(view.player)
     searches = (
-        (search_events(timeline, table.id, view.wanted, None, None, rows), timeline.last_seq(table.id)),
-        (
-            search_messages(timeline, at_table if view.player == PUBLIC else own, view.wanted, rows),
-            timeline.last_id("messages"),
-        ),
-        (
-            search_diagnostics(timeline, own, view.wanted, visible_groups(view.player), rows),
-            timeline.last_id("diagnostics"),
-        ),
+        (rows.search_events(table.id), timeline.last_seq(table.id)),
+        (rows.search_messages(table), timeline.last_id("messages")),
+        (rows.search_diagnostics(table), timeline.last_id("diagnostics")),
     )
     is_more = [search.go_on(last, _MATCHES_S) for search, last in searches]
     events, messages, diagnostics = (len(search.found) for search, _ in searches)

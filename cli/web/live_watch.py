@@ -16,8 +16,7 @@ from itertools import islice
 import msgspec
 
 from kiebitz.cli.render.views import view_of
-from kiebitz.cli.web.lists import seen_diagnostics
-from kiebitz.cli.web.reader import Reader, View
+from kiebitz.cli.web.reader import Reader
 from kiebitz.dissectors.game.view import Seat
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Direction, Game, TableInfo, Transport
@@ -266,7 +265,8 @@ class LiveWatch:
 
     def _note_problems(self, reader: Reader, upto: int) -> None:
         latest = []
-        for row in islice(seen_diagnostics(reader, None, View(), "error", None, upto + 1), _MAX_NEW_ERRORS):
+        found = reader.rows(None).diagnostics(None, None, upto + 1, severities=("error",))
+        for row in islice(found, _MAX_NEW_ERRORS):
             if row.id <= self._diagnostics:
                 break
             stream = row.stream

@@ -9,11 +9,9 @@ Pictures of a table for the page, and a cache of the latest ones.
 from __future__ import annotations
 
 import re
-import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,18 +24,13 @@ from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import PUBLIC, TableInfo
 from kiebitz.dissectors.registry import Copies, using_copies
 from kiebitz.services.damage import damaged_database
-from kiebitz.storage.database.opening import open_existing
+from kiebitz.services.sessions import open_session
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.filters.sql import register_functions
-from kiebitz.storage.read.players import StreamNames, check_player
-from kiebitz.storage.read.seen_rows import SeenRows
-from kiebitz.storage.read.timeline import Timeline, sessions
-from kiebitz.storage.read.visibility import Inheritance, Visibility
+from kiebitz.storage.read.players import check_player
+from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.read.visibility import Inheritance
+from kiebitz.storage.session.follower import SessionReader
 from kiebitz.storage.session.message_detail import MessageDetails
-
-if TYPE_CHECKING:
-    from kiebitz.dissectors.filters import Filter
-
 
 _SORTED_CHARS = 100
 """Maximum number of characters of a text by which a list is sorted."""
@@ -115,67 +108,43 @@ class RenderedTable(msgspec.Struct, frozen=True):
         return known if wanted is None else {name: known[name] for name in wanted if name in known}
 
 
-class View(msgspec.Struct, frozen=True):
-    """The player whose view is shown (None: everything), the filter, and the game."""
-
-    player: str | None = None
-    wanted: Filter | None = None
-    game: int | None = None
-
-
-class Reader:
+class Reader(SessionReader):
     """A reader of a served session, for the thread that made it. Raises StorageError, sqlite3.Error."""
-
-    _visibility: Visibility | None
-    _in_full: MessageDetails | None
 
     def __init__(self, served: ServedSession, timeline: Timeline | None = None) -> None:
         """Open a connection of its own, or use that of a timeline."""
         self.served = served
-        self._before: Inheritance | None = None
         self.drawn: OrderedDict[tuple[int, int, str | None, int | None, str | None], RenderedTable] = (
             OrderedDict()
         )
         """The latest pictures by table, event, player, game and seat; see `render_table`."""
-        self._open(timeline)
+        self._begin(timeline or open_session(served.path, served.session_id))
 
-    def _open(self, timeline: Timeline | None = None) -> None:
-        place = self.served.path, self.served.session_id
-        self._visibility = None
-        self.timeline = timeline or self._read(open_existing(place[0]), place[1])
-        # Set only now, so that a database that cannot be opened is tried again.
-        self._place = place
-        self._cursor = self.timeline.connection.cursor()
-        self._version = -1
+    def _begin(self, timeline: Timeline, before: Inheritance | None = None) -> None:
+        self.open(timeline, before)
+        # For lists in the order of a text.
+        timeline.connection.create_function("kiebitz_natural", 1, _natural_key, deterministic=True)
+        self._place = self.served.path, self.served.session_id
         self._learnt_s = 0.0
         self._known_tables: list[int] = []
-        self._names = StreamNames()
         self._players_version = 0
-        self._named: int | None = None
-        """Version of the database for which `names` are valid."""
+        self.in_full = MessageDetails(timeline, self.visibility, lambda stream: self.names.get(stream))
+        """Reader of messages in detail."""
         self._forget()
-
-    def close(self) -> None:
-        """Close the database connection."""
-        self.timeline.connection.close()
 
     def look(self) -> bool:
         """Refresh the reader; return True if anything has changed."""
         if (self.served.path, self.served.session_id) != self._place:
+            # A database that cannot be opened is tried again.
+            timeline = open_session(self.served.path, self.served.session_id)
             # The next database has the same streams, but not all events that name their players.
-            self._before = self.visibility.inheritance() if self.served.dissection is None else None
+            before = self.visibility.inheritance() if self.served.dissection is None else None
             self.close()
-            self._open()
-        # A cursor of its own, as the progress handler of other statements costs a look at the file.
-        (version,) = self._cursor.execute("PRAGMA data_version").fetchone()
-        if version != self._version:
-            self.timeline = self._read(self.timeline.connection, self._place[1])
-            self._version = version
+            self._begin(timeline, before)
+        if self.reread():
             self._is_stale = True
-            if self._visibility is not None:
-                self._visibility.update_timeline(self.timeline)
-                if any(player is not None for player in self._spectator_views):
-                    self._drop_stale_views()
+            if any(player is not None for player in self._spectator_views):
+                self._drop_stale_views()
         elif not self._is_stale:
             return False
         now = time.monotonic()
@@ -200,41 +169,6 @@ class Reader:
         self._spectator_views.move_to_end(player)
         return spectator_view
 
-    @property
-    def visibility(self) -> Visibility:
-        """The visibility of the session's events."""
-        if self._visibility is None:
-            self._visibility = Visibility(self.timeline, self._before)
-        return self._visibility
-
-    @property
-    def in_full(self) -> MessageDetails:
-        """Reader of messages in detail."""
-        if self._in_full is None:
-            self._in_full = MessageDetails(self.timeline, self.visibility)
-        return self._in_full
-
-    @property
-    def names(self) -> dict[int, str]:
-        """The players' names by stream, as far as known."""
-        if self._named != self._version:
-            # Once per refresh, as lists read it for each row.
-            self._named = self._version
-            self._names.learn(self.timeline)
-        return self._names.names
-
-    def register_orders(self) -> None:
-        """Let SQL call `kiebitz_name` with a stream's id, and `kiebitz_natural` with a text to sort by."""
-        connection = self.timeline.connection
-        register_functions(connection, self.names.get)
-        connection.create_function("kiebitz_natural", 1, _natural_key, deterministic=True)
-
-    def seen_rows(self, view: View) -> SeenRows | None:
-        """Return the rows of a player's view that pass its filter; None for the full view."""
-        if view.player is None:
-            return None
-        return SeenRows(self.visibility, view.player, view.wanted, lambda: self.names)
-
     def state(self, table_id: int, seq: int, player: str | None) -> State:
         """Return a table's state after event `seq` in a player's view."""
         if player is None:
@@ -247,14 +181,6 @@ class Reader:
             if row.id == number:
                 return row
         raise NotThereError(f"there is no table {number} in this session")
-
-    def tables(self, player: str | None = None) -> list[TableInfo]:
-        """Return the tables visible to a player, oldest first."""
-        tables = self.timeline.tables()
-        if player is None:
-            return tables
-        known = self.visibility.tables_of(player)
-        return [table for table in tables if table.id in known]
 
     def check_player_known(self, player: str) -> None:
         """Raise NotThereError if the session has no such player."""
@@ -314,15 +240,8 @@ class Reader:
         """Discard what depends on the known players."""
         self._is_stale = False
         self._spectator_views: OrderedDict[str | None, SpectatorView] = OrderedDict()
-        self._in_full = None
         self._met: set[str] = set()
         self.drawn.clear()
-
-    def _read(self, connection: sqlite3.Connection, number: int) -> Timeline:
-        row = next((row for row in sessions(connection) if row.id == number), None)
-        if row is None:
-            raise StorageError(f"{self.served.path}: there is no session {number} in it any more")
-        return Timeline(connection, row)
 
 
 _MAX_PICTURES = 64

@@ -10,7 +10,7 @@ import msgspec
 
 from kiebitz.cli.render.svg.svg_canvas import SIZES
 from kiebitz.cli.web.grants import Grant
-from kiebitz.cli.web.reader import View
+from kiebitz.cli.web.reader import Reader
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.model import PUBLIC
 from kiebitz.services.wording import GRAVITY
@@ -18,6 +18,7 @@ from kiebitz.storage.read.conditions import compile_optional_filter
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
+    from kiebitz.storage.read.view_rows import ViewRows
 
 _Row = TypeVar("_Row")
 
@@ -177,9 +178,10 @@ class ApiRequest:
         """Return the filter. Raises FilterError."""
         return compile_optional_filter((self.text("filter") or "").strip() or None)
 
-    def view(self) -> View:
-        """Return the requested view. Raises FilterError."""
-        return View(self.player, self.wanted(), self.number("game"))
+    def rows(self, reader: Reader) -> ViewRows:
+        """Return the rows of the requested view. Raises FilterError."""
+        game = reader.timeline.numbers.row_id_if_any("games", self.number("game"))
+        return reader.rows(self.player, self.wanted(), game)
 
     def place(self, limit: int, orders: Mapping[str, str] | None = None) -> RowRange:
         """Return the requested rows of a list, whose columns are in SQL in `orders`, the row's number first.

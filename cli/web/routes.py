@@ -162,7 +162,7 @@ def _course(reader: Reader, request: ApiRequest) -> records.TimelineOverview:
 
 def _events(reader: Reader, request: ApiRequest) -> records.Events:
     place = request.place(200, EVENT_ORDERS)
-    return events(reader, _table(reader, request), request.view(), place)
+    return events(reader, _table(reader, request), request.rows(reader), place)
 
 
 def _state(reader: Reader, request: ApiRequest) -> records.StateAt:
@@ -208,12 +208,12 @@ def _svg(reader: Reader, request: ApiRequest) -> bytes:
 def _messages(reader: Reader, request: ApiRequest) -> records.Messages:
     number = request.number("table")
     table = reader.table(number, request.limit) if number is not None else None
-    return messages(reader, table, request.view(), _message_range(reader, request, table))
+    return messages(reader, table, request.rows(reader), _message_range(reader, request, table))
 
 
 def _sequence(reader: Reader, request: ApiRequest) -> records.Sequence:
     table = _table(reader, request)
-    return sequence(reader, table, request.view(), _message_range(reader, request, table))
+    return sequence(reader, table, request.rows(reader), _message_range(reader, request, table))
 
 
 def _message_range(reader: Reader, request: ApiRequest, table: TableInfo | None) -> RowRange:
@@ -244,7 +244,7 @@ def _diagnostics(reader: Reader, request: ApiRequest) -> records.Diagnostics:
     table = reader.table(number, request.limit) if number is not None else None
     least = cast(Severity, request.text("severity") or "note")
     place = request.place(100, DIAGNOSTIC_ORDERS)
-    return diagnostics(reader, table, request.view(), place, least)
+    return diagnostics(reader, table, request.rows(reader), place, least)
 
 
 def _streams(reader: Reader, request: ApiRequest) -> records.Streams:
@@ -258,7 +258,7 @@ def _complete(reader: Reader, request: ApiRequest) -> records.Completion:
 
 
 def _matches(reader: Reader, request: ApiRequest) -> records.Matches:
-    return count_matches(reader, _table(reader, request), request.view())
+    return count_matches(reader.timeline, _table(reader, request), request.rows(reader))
 
 
 def _marks(reader: Reader, request: ApiRequest) -> records.Marks:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kiebitz.cli.listings import result_words
 from kiebitz.cli.web import records
-from kiebitz.cli.web.lists import AT_TABLE, seen_diagnostics
-from kiebitz.cli.web.reader import Reader, View
+from kiebitz.cli.web.reader import Reader
 from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.grammar import to_json
@@ -18,6 +17,7 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.message_queries import placeholders, visible_groups
 from kiebitz.storage.read.players import named_result
+from kiebitz.storage.read.view_rows import AT_TABLE
 
 _MAX_TIMES = 500
 _MAX_GAMES = 1000
@@ -118,7 +118,7 @@ def _diagnostics(
         every = -(-count // _MAX_DIAGNOSTICS)
         # Multiplied, as errors may have every second id.
         among = "d.severity = ? AND (d.id * 40503 >> 8) % ? = 0", (severity, every)
-        for row in seen_diagnostics(reader, table, View(player), "warning", 0, None, among):
+        for row in reader.rows(player).diagnostics(table, 0, None, among=among):
             seq = reader.timeline.seq_of_diagnostic(table.id, row.event_id, row.ts_ns)
             marks.append(records.DiagnosticMark(seq, row.severity, row.id))
     return sorted(marks, key=lambda mark: (mark.seq, mark.id))

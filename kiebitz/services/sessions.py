@@ -85,6 +85,11 @@ def session_of(connection: sqlite3.Connection, path: str, number: int | None) ->
     return Timeline(connection, found[-1]), scalar(connection, "SELECT count(*) FROM sessions")
 
 
+def open_session(path: str, number: int) -> Timeline:
+    """Return a session of a database on a connection of its own. Raises StorageError."""
+    return session_of(open_existing(path), path, number)[0]
+
+
 def is_in_memory(timeline: Timeline) -> bool:
     """Return True for a session without a database file, such as a capture's."""
     (_, _, file) = next(iter(timeline.connection.execute("PRAGMA database_list")))

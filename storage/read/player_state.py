@@ -184,12 +184,6 @@ class EventReports:
         """Reporting streams, and the server's reports, by event of a session that has ended."""
         self._served = _Served()
 
-    def update_timeline(self, timeline: Timeline) -> None:
-        """Use `timeline`, the session in its present state, from now on."""
-        self._timeline = timeline
-        self._reporting.clear()
-        self._copies.clear()
-
     def streams_served_around(self, event: Event) -> set[int]:
         """Return the streams that the server served in an event's game before and after the event."""
         self._served.update(self._timeline)

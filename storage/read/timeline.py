@@ -57,6 +57,8 @@ class Timeline:
     def __init__(self, connection: sqlite3.Connection, session: SessionRow) -> None:
         self.connection = connection
         self.session = session
+        self.version = 0
+        """Number of times that the session was reread."""
         self._tables: dict[int, TableInfo] = {}
         self._streams: dict[int, Stream] = {}
         self._passing: tuple[int, int, State] = (0, 0, {})
@@ -67,6 +69,16 @@ class Timeline:
     def numbers(self) -> Numbers:
         """The translation between row ids and displayed numbers."""
         return Numbers(self.session.before)
+
+    def reread(self) -> None:
+        """Reread the session's row, and forget rows that may have changed. Raises StorageError."""
+        number = self.session.id
+        found = sessions(self.connection, number)
+        if not found:
+            raise StorageError(f"there is no session {number} in this database any more")
+        (self.session,) = found
+        self.version += 1
+        self._streams.clear()
 
     @property
     def started_ns(self) -> int:

@@ -70,7 +70,8 @@ class Visibility:
         self.timeline = timeline
         self._before = before or Inheritance([], {}, {})
         self._identities = RecordedIdentities(timeline, self._before.claims)
-        self._upto = -1
+        self._upto = self._version = -1
+        """Id of the last event, and the version of the timeline, when the players were last read."""
         self._views: dict[tuple[str, int], PlayerState] = {}
         self._reports = EventReports(timeline)
         self._seen: dict[tuple[str, int], Event | None] = {}
@@ -94,13 +95,6 @@ class Visibility:
     def version(self) -> int:
         """A number that grows whenever connections or names of players changed."""
         return self._known().version
-
-    def update_timeline(self, timeline: Timeline) -> None:
-        """Use `timeline`, the session in its present state, from now on."""
-        self.timeline = self._identities.timeline = timeline
-        self._reports.update_timeline(timeline)
-        self._seen.clear()
-        self._upto = -1
 
     def players(self) -> list[Player]:
         """Return the players with a connection, in the order in which they were first named."""
@@ -150,8 +144,8 @@ class Visibility:
         return {game for (game,) in rows}
 
     def _known(self) -> Identities:
-        if self._upto < 0:
-            self._upto = self.timeline.last_event()
+        if self._upto < 0 or self._version != self.timeline.version:
+            self._upto, self._version = self.timeline.last_event(), self.timeline.version
             self._current.clear()
             self._identities.refresh()
         return self._identities

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -125,12 +125,17 @@ class MessageDetail(msgspec.Struct, frozen=True, rename={"diagnostics": "flaws"}
 
 
 class MessageDetails:
-    """Looks up messages of one session in detail. It caches players."""
+    """Looks up messages of one session in detail; `name_of` returns the client's name of a stream."""
 
-    def __init__(self, timeline: Timeline, visibility: Visibility | None = None) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        visibility: Visibility | None = None,
+        name_of: Callable[[int], str | None] | None = None,
+    ) -> None:
         self.timeline = timeline
         self._visibility = visibility or Visibility(timeline)
-        self._player = name_of_stream(timeline)
+        self._player = name_of or name_of_stream(timeline)
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageDetail | None:
         """Return a message by its id; None if the session has no such message.

@@ -20,7 +20,7 @@ from kiebitz.dissectors.model import Action, Blame, Direction, Group, Severity, 
 from kiebitz.dissectors.model import Event as StoredEvent
 from kiebitz.dissectors.model import Message as StoredMessage
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.storage.database.recorder_lock import RecorderWatch
+from kiebitz.storage.database.opening import LOCK_TIMEOUT_S
 from kiebitz.storage.read.alterations import (
     AlteredMessages,
     StoredAlteration,
@@ -37,19 +37,17 @@ from kiebitz.storage.read.message_queries import streams as stored_streams
 from kiebitz.storage.read.players import name_of_stream, named_result, names_of_streams
 from kiebitz.storage.read.seek import find_game, game_at, parse_position, state_of_game, tables_at
 from kiebitz.storage.read.seen_rows import SeenRows
-from kiebitz.storage.read.timeline import Timeline, sessions
+from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
+from kiebitz.storage.session.follower import Follower
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
     from kiebitz.dissectors.filters import Row as FilterRow
     from kiebitz.dissectors.statistics.results import TableStatistics
 
-POLL_S = 0.05
+_POLL_S = 0.05
 """Seconds between two polls of a session that is being recorded."""
-
-RESTART_S = 5.0
-"""Timeout in seconds for a recorder to be restarted after it died."""
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -418,27 +416,18 @@ class Session:
     def looks(self) -> Iterator[None]:
         """Yield now, then about every 50 ms while the session is recorded, and once more after its end.
 
-        The session's data is reread before each.
+        If the recording continues in another database, so does the session.
         """
-        watch = RecorderWatch(self.path) if self.path and self.ended is None else None
-        recorded_s = time.monotonic()
+        follower = Follower(self.timeline, self.path, round(LOCK_TIMEOUT_S * 1000))
         while True:
-            if watch is not None and watch.is_recording():
-                recorded_s = time.monotonic()
-            # Read the end first, so that nothing written before it is missed.
-            self.reread()
-            is_over = self.ended is not None or watch is None
-            is_abandoned = time.monotonic() - recorded_s > RESTART_S
+            # It reads the end first, so that nothing written before it is missed.
+            follower.look()
             yield
-            if is_over or is_abandoned:
-                return
-            time.sleep(POLL_S)
-
-    def reread(self) -> None:
-        """Reread the session's row, for example to see whether it has ended."""
-        connection, number = self.timeline.connection, self.timeline.session.id
-        row = next(row for row in sessions(connection) if row.id == number)
-        self.timeline = Timeline(connection, row)
+            if not follower.is_live:
+                if not follower.go_on():
+                    return
+                self.timeline, self.path = follower.timeline, follower.path
+            time.sleep(_POLL_S)
 
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)

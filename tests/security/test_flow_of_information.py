@@ -27,8 +27,7 @@ from strength import few_captures, times
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.spectator.followed_session import FollowedSession
-from kiebitz.cli.web.lists import seen_diagnostics, seen_events, seen_messages
-from kiebitz.cli.web.reader import Reader, ServedSession, View
+from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import PUBLIC, Item
@@ -313,8 +312,8 @@ def watched_rows(path: str, player: str, wanted: str) -> list[list[int]]:
     table = timeline.tables()[0]
     course, messages, diagnostics = (
         followed.course(table),
-        followed.messages(None),
-        followed.diagnostics(None),
+        followed.shown.search_messages(None),
+        followed.shown.search_diagnostics(None),
     )
     while (
         course.go_on(1)
@@ -333,17 +332,17 @@ def test_watch_and_the_page_find_the_same(capture: str) -> None:
     path = database_of(capture)
     reader = opened(path)
     for player, wanted in product(reader.players()[:2], WATCHED):
-        view = View(player, compile_optional_filter(wanted))
-        events = [event.seq for event in seen_events(reader, reader.tables()[0], view, 0, None)]
-        messages = [row.id for row in seen_messages(reader, None, view, 0, None)]
-        numbers = [row.id for row in seen_diagnostics(reader, None, view, "note", 0, None)]
+        rows = reader.rows(player, compile_optional_filter(wanted))
+        events = [event.seq for event in rows.events(reader.tables()[0].id, 0, None)]
+        messages = [row.id for row in rows.messages(None, 0, None)]
+        numbers = [row.id for row in rows.diagnostics(None, 0, None)]
         found, messages_found, diagnostics_found = watched_rows(path, player, wanted)
         assert (found, messages_found, len(diagnostics_found)) == (events, messages, len(numbers)), wanted
 
 
 def shown(reader: Reader, player: str) -> tuple[list[tuple[int, str]], State]:
     """Return the events and the last state of a player."""
-    found = seen_events(reader, reader.table(1), View(player), 0, None)
+    found = reader.rows(player).events(1, 0, None)
     events = [(event.id, reader.visibility.sentence(event)) for event in found]
     return events, reader.state(1, reader.timeline.last_seq(1), player)
 

@@ -16,13 +16,13 @@ from foreign_files import create_as_stranger, folder_for_all, give_to_stranger
 from processes_and_rows import KIEBITZ, kill_all
 from strength import a_few
 
-from kiebitz.cli.spectator.followed_session import next_paths
 from kiebitz.dissectors.model import Chunk
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.journal.writer import CHUNK, GAP, HEAD, LENGTH, OPEN, JournalWriter
 from kiebitz.services.recording.rotation import Limits, Rotation
 from kiebitz.services.supervision.journal_folder import JournalFolder, hold, remove_leftovers
 from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.session.follower import next_paths
 
 # The folder of a relay that was killed.
 

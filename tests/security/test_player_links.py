@@ -31,7 +31,7 @@ from kiebitz.cli.web.access import Keys
 from kiebitz.cli.web.event_stream import encode_events
 from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.lists import messages, stream_list
-from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, View
+from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
 from kiebitz.cli.web.request_params import RowRange
 from kiebitz.dissectors.model import Chunk, End, Item
 from kiebitz.dissectors.registry import dissector_of
@@ -410,8 +410,8 @@ def test_a_link_goes_on_where_the_server_recognises_the_player(tmp_path: Path) -
     label = reader.label(link)
     assert label == "alice"
     assert link in reader.player_grants()
-    view = View(label, compile_optional_filter('msg == "ROUND STARTING"'))
-    seen = messages(reader, None, view, RowRange(100, after=0)).messages
+    rows = reader.rows(label, compile_optional_filter('msg == "ROUND STARTING"'))
+    seen = messages(reader, None, rows, RowRange(100, after=0)).messages
     assert [row.fields["token"] for row in seen] == ["t0ken-alice-1", "t0ken-alice-2"]
 
 

@@ -16,7 +16,7 @@ from strength import every
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.web import lists
-from kiebitz.cli.web.reader import Reader, ServedSession, View
+from kiebitz.cli.web.reader import Reader, ServedSession
 from kiebitz.dissectors.filters import compile_filter
 from kiebitz.dissectors.model import Item
 from kiebitz.storage.derived.derived_session import derive_session
@@ -74,11 +74,11 @@ def _page(session: Session) -> list[Any]:
     assert session.path is not None
     reader = Reader(ServedSession(1, session.path, session.timeline.session.id, "game"), session.timeline)
     wanted = compile_filter("maexchen", field_catalog())
-    of_alice = View("alice", wanted)
-    messages = [*lists.seen_messages(reader, None, of_alice, 0, None)]
+    of_alice = reader.rows("alice", wanted)
+    messages = [*of_alice.messages(None, 0, None)]
     (first, *_) = reader.tables()
-    events = [*lists.seen_events(reader, first, of_alice, 0, None)]
-    diagnostics = [*lists.seen_diagnostics(reader, None, View(), "note", 0, None)]
+    events = [*of_alice.events(first.id, 0, None)]
+    diagnostics = [*reader.rows(None).diagnostics(None, 0, None)]
     return [
         *lists.message_records(reader, None, messages),
         *lists.event_records(reader, events, None),

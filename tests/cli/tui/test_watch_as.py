@@ -112,7 +112,7 @@ def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
     add_protocol_files([file])
     reloader = Reloader([file], [capture], lambda found: put.put(found[0]), put.put)
     app = watch(capture, script, size=(120, 40))
-    app.viewer.followed.session.close()
+    app.viewer.followed.close()
 
 
 @pytest.mark.usefixtures("protocol_files_forgotten")

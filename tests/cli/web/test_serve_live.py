@@ -23,7 +23,6 @@ from served_pages import QUICK_S, Live, Serving, post, serving
 from session_factory import Conversation
 from strength import a_few, times
 
-from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.web import event_stream as feed
 from kiebitz.cli.web.query_executor import QueryExecutor
 from kiebitz.cli.web.reader import ServedSession
@@ -31,6 +30,7 @@ from kiebitz.cli.web.records import Status
 from kiebitz.dissectors.model import Item
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.recorder import Recorder
+from kiebitz.storage.session.follower import Follower
 
 ENDS_WITHIN_S = 3.0
 
@@ -267,7 +267,7 @@ def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Recordi
 def test_it_is_known_what_is_live_before_a_page_can_come(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class SlowlyWatched(FollowedSession):
+    class SlowlyWatched(Follower):
         def __init__(self, timeline: Timeline, path: str) -> None:
             time.sleep(0.1)
             super().__init__(timeline, path)
@@ -280,7 +280,7 @@ def test_it_is_known_what_is_live_before_a_page_can_come(
         desk.close()
         return begun.status
 
-    monkeypatch.setattr(feed, "FollowedSession", SlowlyWatched)
+    monkeypatch.setattr(feed, "Follower", SlowlyWatched)
     assert asyncio.run(first_status()).live
 
 
