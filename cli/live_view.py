@@ -13,7 +13,6 @@ from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Altered, Diagnostic, Event, Findings, Message, TableInfo
-from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.standard_streams import flush, has_output_failed, print_error_line, warn
 from kiebitz.storage.read.alterations import ACTION_WORDS, original_message
 from kiebitz.storage.read.conditions import compile_optional_filter
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 1.0
 """CPU time (seconds) that the filter may take per batch; recording has priority."""
-
-_NAMES = 10_000
-"""Maximum number of remembered client names."""
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -52,8 +48,6 @@ class LiveView:
             wanted.predicate("diagnostics", recorder.numbers) if wanted is not None else None
         )
         self._tables = {table.id: table for table in tables}
-        self._names: dict[int, str] = {}
-        """Client names by stream id."""
 
     def show(self, found: Findings) -> None:
         """Print one line for each event, alteration, and diagnostic above a note."""
@@ -90,7 +84,7 @@ class LiveView:
 
         begun = time.thread_time()
         session_id = self._recorder.session_id
-        meets = wanted(Row(self._started_ns, messages, event, diagnostics, table, session_id, self._names))
+        meets = wanted(Row(self._started_ns, messages, event, diagnostics, table, session_id))
         self._spent += time.thread_time() - begun
         if self._spent > _PATIENCE_S:
             sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for one batch"
@@ -106,7 +100,6 @@ class LiveView:
         by_id: dict[int, Message] = {}
         for message in found.messages:
             by_id[message.id] = message
-            self._learn_name(message)
             if message.event_id is not None:
                 telling[message.event_id].append(message)
         for diagnostic in found.diagnostics:
@@ -146,22 +139,11 @@ class LiveView:
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
 
     def _of_altered(self, altered: Altered, name: str | None) -> Line:
-        client = self._names.get(altered.stream.id) or named(altered.stream.client)
+        client = altered.stream.player or named(altered.stream.client)
         whose = f"from {client}" if altered.direction == "c2s" else f"to {client}"
         start = f"{self._time(altered.ts_ns)}  {self._where(altered.stream.server)}"
         deed = f"{ACTION_WORDS[altered.action]} {name or UNREADABLE} {whose}: {altered.rule}"
         return [start, Styled("altered", "magenta"), f"  {deed}"]
-
-    def _learn_name(self, message: Message) -> None:
-        protocol = message.stream.protocol
-        dissector = dissector_of(protocol)
-        if dissector is None:
-            return
-        name = dissector.identity.introduced(message.name, message.direction, message.fields)
-        if name is not None:
-            self._names[message.stream.id] = name
-            while len(self._names) > _NAMES:
-                del self._names[next(iter(self._names))]
 
     def _where(self, server: str) -> str:
         return f"{short_address(server)}  " if len(self._tables) > 1 else ""
@@ -169,7 +151,7 @@ class LiveView:
     def _sender(self, diagnostic: Diagnostic) -> str:
         if diagnostic.direction == "s2c":
             return named(diagnostic.stream.server)
-        return self._names.get(diagnostic.stream.id) or named(diagnostic.stream.client)
+        return diagnostic.stream.player or named(diagnostic.stream.client)
 
     @property
     def _started_ns(self) -> int:

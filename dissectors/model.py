@@ -38,7 +38,8 @@ class Stream(msgspec.Struct, eq=False):
     """A TCP connection, or the datagrams of one client and server. Compared by identity.
 
     `client` and `server` are written `ip:port`, with an IPv6 address in brackets. `id` is the number in the
-    database. `protocol` is None until a dissector has recognised the traffic.
+    database. `protocol` is None until a dissector has recognised the traffic; `player` is the latest name
+    that the client gave itself, as far as its messages were stored.
     """
 
     id: int
@@ -49,6 +50,7 @@ class Stream(msgspec.Struct, eq=False):
     protocol: str | None = None
     closed_ns: int | None = None
     close_reason: str | None = None
+    player: str | None = None
 
     @property
     def ending(self) -> str | None:

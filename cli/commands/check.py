@@ -213,7 +213,7 @@ def _head(evidence: Evidence, diagnostic: StoredDiagnostic) -> tuple[Shown, str]
     """Return the heading, and the line with time and location."""
     label = Styled(f"{diagnostic.severity}[{diagnostic.code}]", COLOURS[diagnostic.severity], bold=True)
     address, server = map(named, (diagnostic.stream.client, diagnostic.stream.server))
-    client = evidence.player(diagnostic) or address
+    client = diagnostic.stream.player or address
     way = f"{client} → {server}" if diagnostic.direction == "c2s" else f"{server} → {client}"
     place = place_of(diagnostic.offset, diagnostic.message, diagnostic.message_offset)
     time = seconds(evidence.timeline.seconds(diagnostic.ts_ns))

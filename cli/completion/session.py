@@ -17,7 +17,7 @@ from kiebitz.cli.terminal.console import Candidate, with_prefix
 from kiebitz.dissectors.model import PUBLIC
 from kiebitz.services.sessions import ALL_SESSIONS, all_sessions, is_database, load, session_of, split_number
 from kiebitz.storage.database.opening import open_existing
-from kiebitz.storage.read.players import known_players, names_of_streams
+from kiebitz.storage.read.players import known_players
 from kiebitz.storage.read.timeline import Timeline, sessions
 
 _LARGEST_CAPTURE = 500_000
@@ -72,13 +72,13 @@ def _games(timeline: Timeline) -> _Words:
 
 
 def _streams(timeline: Timeline) -> _Words:
-    names = names_of_streams(timeline)
     rows = timeline.connection.execute(
-        "SELECT id, client, server FROM streams WHERE session_id = ? ORDER BY id", (timeline.session.id,)
+        "SELECT id, client, server, player FROM streams WHERE session_id = ? ORDER BY id",
+        (timeline.session.id,),
     )
-    for row_id, client, server in rows:
+    for row_id, client, server, player in rows:
         number = timeline.numbers.number("streams", row_id)
-        yield str(number), f"{names.get(row_id) or named(client)} to {named(server)}"
+        yield str(number), f"{player or named(client)} to {named(server)}"
 
 
 def _first_events(timeline: Timeline) -> _Words:

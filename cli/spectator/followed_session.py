@@ -8,15 +8,13 @@ Positions count from 0; -1 is before the first event.
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from kiebitz.cli.spectator.view import SpectatorView
-from kiebitz.cli.terminal.table import short_address
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.model import PUBLIC, Event, Message, Stream, TableInfo
+from kiebitz.dissectors.model import PUBLIC, Event, Message, TableInfo
 from kiebitz.storage.read.search import Search
 from kiebitz.storage.read.seen_rows import PublicMessages
 from kiebitz.storage.read.timeline import Timeline
@@ -26,9 +24,6 @@ from kiebitz.storage.session.message_detail import MessageDetails
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
-
-_LEARN_EVERY_S = 0.5
-"""Maximum age in seconds of the clients' names."""
 
 
 class FollowedSession(Follower):
@@ -52,9 +47,7 @@ class FollowedSession(Follower):
 
     def replace(self, timeline: Timeline, path: str | None) -> None:
         super().replace(timeline, path)
-        self.in_full = MessageDetails(timeline, self.visibility, lambda stream: self.names.get(stream))
-        self._known_names: Mapping[int, str] = {}
-        self._learnt_s = 0.0
+        self.in_full = MessageDetails(timeline, self.visibility)
         self.look_over(self.player)
 
     def look(self) -> bool:
@@ -97,13 +90,6 @@ class FollowedSession(Follower):
     def streams(self) -> Set[int] | None:
         """Return the visible streams; None for all."""
         return self.visibility.streams_of(self.player) if self.player is not None else None
-
-    def client(self, stream: Stream) -> str:
-        """Return a client's name as far as known, or its address. Raises sqlite3.Error."""
-        now = time.monotonic()
-        if now - self._learnt_s >= _LEARN_EVERY_S:
-            self._known_names, self._learnt_s = self.names, now
-        return self._known_names.get(stream.id, short_address(stream.client))
 
 
 class EventCursor:

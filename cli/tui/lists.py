@@ -18,7 +18,7 @@ from kiebitz.cli.spectator.followed_session import EventCursor, FollowedSession
 from kiebitz.cli.terminal.console import COLOURS
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.table import short_address
-from kiebitz.dissectors.model import PUBLIC, Action, Direction, Message
+from kiebitz.dissectors.model import PUBLIC, Action, Direction, Message, Stream
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
@@ -108,6 +108,10 @@ class EventRows(Rows):
         ]
 
 
+def _client(stream: Stream) -> str:
+    return stream.player or short_address(stream.client)
+
+
 class FoundRows(Rows):
     """Rows that a search finds."""
 
@@ -150,9 +154,9 @@ class MessageRows(FoundRows):
 
     def _line(self, message: Message, severities: Sequence[str], altered: Action | None) -> Text:
         gravest = gravest_of(severities)
-        client = ALL_PLAYERS if self._watched.player == PUBLIC else self._watched.client(message.stream)
+        client = ALL_PLAYERS if self._watched.player == PUBLIC else _client(message.stream)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "
-        record = message_record(self._watched.timeline, message, None, altered)
+        record = message_record(self._watched.timeline, message, altered)
         return Text.assemble(
             (f"{record.time:9.3f}", "dim"),
             f" {self._arrows[message.direction]} {client}  ",
@@ -174,7 +178,7 @@ class DiagnosticRows(FoundRows):
                 (f"{timeline.seconds(row.ts_ns):9.3f}", "dim"),
                 " ",
                 (f"{row.severity}[{row.code}]", COLOURS[row.severity]),
-                f" {'server' if row.direction == 's2c' else self._watched.client(row.stream)}: ",
+                f" {'server' if row.direction == 's2c' else _client(row.stream)}: ",
                 row.text,
             )
             for row in rows
@@ -208,7 +212,7 @@ class StreamRows(Rows):
 
     def _line(self, row: CountedStream) -> Text:
         state = "open" if row.closed_ns is None else row.close_reason or "closed"
-        name = self._watched.client(row)
+        name = _client(row)
         number = self._watched.timeline.numbers.number("streams", row.id)
         return Text.assemble(
             (f"{number:5} ", "dim"),

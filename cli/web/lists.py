@@ -44,7 +44,7 @@ from kiebitz.storage.session.session import Session, diagnostic_numbers, event_r
 # Events.
 
 
-_CLIENT = "coalesce(kiebitz_name({0}.stream_id), (SELECT client FROM streams WHERE id = {0}.stream_id))"
+_CLIENT = "(SELECT coalesce(player, client) FROM streams WHERE id = {0}.stream_id)"
 
 EVENT_ORDERS = {"number": "e.seq", "time": "e.ts_ns", "kind": "e.kind", "actor": "kiebitz_natural(e.actor)"}
 MESSAGE_ORDERS = {
@@ -116,8 +116,7 @@ def message_records(reader: Reader, player: str | None, found: Sequence[Message]
     listed = []
     for row in found:
         done = altered.action(row.id) if altered is not None else None
-        name = reader.names.get(row.stream.id) if player != PUBLIC else None
-        message = message_record(timeline, row, name, done)
+        message = message_record(timeline, row, done)
         gravest = gravest_of([diagnostic.severity for diagnostic in diagnostics.get(row.id, ())])
         listed.append(project(records.Message, message, words=field_words(row.fields), severity=gravest))
     return listed
@@ -134,7 +133,6 @@ def passes_original(reader: Reader, rows: ViewRows, altered: Altered) -> bool:
             timeline.started_ns,
             [original_message(altered)],
             session_id=timeline.session.id,
-            names=reader.names,
         )
     )
 
@@ -177,7 +175,7 @@ def diagnostic_record(reader: Reader, table: TableInfo | None, row: StoredDiagno
         records.Diagnostic,
         row,
         client=row.stream.client,
-        player=reader.names.get(row.stream.id),
+        player=row.stream.player,
         seq=reader.timeline.seq_of_diagnostic(table.id, row.event_id, row.ts_ns)
         if table is not None
         else None,

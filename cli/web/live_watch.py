@@ -270,11 +270,7 @@ class LiveWatch:
             if row.id <= self._diagnostics:
                 break
             stream = row.stream
-            who = (
-                reader.names.get(stream.id, stream.client)
-                if row.blame == "client"
-                else row.blame or stream.client
-            )
+            who = stream.player or stream.client if row.blame == "client" else row.blame or stream.client
             sentence = shortened(f"{who}: {row.text}", MAX_TEXT)
             problem = _Problem(row.ts_ns, sentence, stream.id, row.game_id)
             latest.append(((stream.server, stream.protocol), problem))

@@ -128,7 +128,7 @@ class Reader(SessionReader):
         self._learnt_s = 0.0
         self._known_tables: list[int] = []
         self._players_version = 0
-        self.in_full = MessageDetails(timeline, self.visibility, lambda stream: self.names.get(stream))
+        self.in_full = MessageDetails(timeline, self.visibility)
         """Reader of messages in detail."""
         self._forget()
 

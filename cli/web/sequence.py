@@ -102,7 +102,7 @@ def dropped_messages(
             numbers.number("streams", stream.id),
             row.direction,
             stream.client,
-            reader.names.get(stream.id),
+            stream.player,
             row.name or UNREADABLE,
             field_words(row.fields or {}),
             row.action,

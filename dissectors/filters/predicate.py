@@ -51,10 +51,6 @@ def _in_column(column: Column, test: Test, where: ValueLocation, target: Target)
     owners, value, passes = _owners(where.owner, target), attrgetter(where.attribute), holds(test)
     if column.name == "time":
         return lambda row: any(passes(value(owner) - row.session_started_ns) for owner in owners(row))
-    if where.reading == "name":
-        return lambda row: any(
-            (name := row.names.get(value(owner))) is not None and passes(name) for owner in owners(row)
-        )
     if where.reading == "texts":
         return lambda row: any(passes(text) for owner in owners(row) for text in texts_in(value(owner)))
     return lambda row: any((found := value(owner)) is not None and passes(found) for owner in owners(row))

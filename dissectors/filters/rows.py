@@ -23,8 +23,7 @@ class Row(msgspec.Struct, frozen=True):
     A message: alone in `messages`, with the `event` it reports and all `diagnostics` about it. An event: in
     `event`, with its `table`, all `messages` that report it and all `diagnostics` about those. A diagnostic:
     alone in `diagnostics`, with the message it is about, if any, alone in `messages`, and with the `event`
-    that message reports. `names` maps streams to the names of their clients, if known. `state` is that of its
-    table at that time, or None.
+    that message reports. `state` is that of its table at that time, or None.
     """
 
     session_started_ns: int
@@ -33,21 +32,19 @@ class Row(msgspec.Struct, frozen=True):
     diagnostics: Sequence[Diagnostic] = ()
     table: TableInfo | None = None
     session_id: int = 0
-    names: Mapping[int, str] = msgspec.field(default_factory=dict)
     state: Mapping[str, Any] | None = None
 
 
 class ValueLocation(msgspec.Struct, frozen=True):
     """The location of a value: its owner, the column in that table, and the attribute of that record.
 
-    The value is used as it is; or it is a stream's number, replaced by the name of its client; or it is an
-    object, of which all nested texts count.
+    The value is used as it is; or it is an object, of which all nested texts count.
     """
 
     owner: Owner
     column: str
     attribute: str
-    reading: Literal["plain", "name", "texts"] = "plain"
+    reading: Literal["plain", "texts"] = "plain"
 
 
 ITSELF: dict[Target, Owner] = {"messages": "message", "events": "event", "diagnostics": "diagnostic"}
@@ -96,7 +93,7 @@ _NUMBERED: dict[str, Numbered] = {"stream": "streams", "game": "games", "event":
 def locations(column: str, target: Target) -> tuple[ValueLocation, ...]:
     """Return the locations of the values of a name in `fields.COLUMNS`; each counts."""
     if column == "who":
-        return _FIXED["client"], ValueLocation("stream", "id", "id", "name")
+        return _FIXED["client"], ValueLocation("stream", "player", "player")
     if column == "named":
         return _FIXED["player"], ValueLocation("event", "data", "data", "texts")
     return (location(column, target),)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE, GREATEST_ID
 from kiebitz.storage.derived.selection import Selection
 from kiebitz.storage.read.event_text import sentence
-from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.timeline import Timeline, check_ascending
 
 
@@ -50,19 +49,19 @@ def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iter
     first, last = (0, GREATEST_ID) if selection is None else selection.messages.span
     # The plus keeps SQLite from starting with the streams and sorting the whole session by id.
     rows = timeline.connection.execute(
-        "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, m.direction, m.name, m.fields, m.game_id,"
-        " e.id, e.kind, e.actor, e.data, (SELECT count(*) FROM diagnostics WHERE message_id = m.id),"
+        "SELECT m.id, m.ts_ns, m.stream_id, s.client, s.server, s.player, m.direction, m.name, m.fields,"
+        " m.game_id, e.id, e.kind, e.actor, e.data,"
+        " (SELECT count(*) FROM diagnostics WHERE message_id = m.id),"
         f" (SELECT a.action FROM alterations AS a WHERE {ALTERATION_OF_MESSAGE}), s.protocol"
         " FROM messages AS m JOIN streams AS s ON s.id = m.stream_id"
         " LEFT JOIN events AS e ON e.id = m.event_id"
         " WHERE m.id BETWEEN ? AND ? AND +s.session_id = ? ORDER BY m.id",
         (first, last, timeline.session.id),
     )
-    player = name_of_stream(timeline)
     number, if_any = timeline.numbers.number, timeline.numbers.number_if_any
     for row in check_ascending(rows):
-        message, ts_ns, stream, client, server, direction, name, fields, game = row[:9]
-        event, kind, actor, data, diagnostics, altered, protocol = row[9:]
+        message, ts_ns, stream, client, server, player, direction, name, fields, game = row[:10]
+        event, kind, actor, data, diagnostics, altered, protocol = row[10:]
         if selection is not None and message not in selection.messages:
             continue
         yield MessageRow(
@@ -75,7 +74,7 @@ def message_rows(timeline: Timeline, selection: Selection | None = None) -> Iter
             client,
             server,
             direction,
-            player(stream),
+            player,
             name,
             fields,
             if_any("games", game),

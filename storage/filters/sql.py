@@ -40,13 +40,11 @@ class Dialect(msgspec.Struct, frozen=True):
             these.
         started: Target -> start time of the row's session.
         contains: Test whether the text in the placeholder contains another one.
-        called: The name of a stream's client (alias s).
     """
 
     joins: Mapping[Target, Mapping[Owner, str]]
     started: Mapping[Target, str]
     contains: str
-    client_name: str
 
 
 class _Join(NamedTuple):
@@ -133,7 +131,6 @@ SQLITE = Dialect(
         "diagnostics": _STARTED_OF_STREAM.format("d"),
     },
     "instr({}, ?) > 0",
-    "kiebitz_name(s.id)",
 )
 
 DUCKDB = Dialect(
@@ -145,7 +142,6 @@ DUCKDB = Dialect(
         "diagnostics": _STARTED_OF_CAPTURE.format("d"),
     },
     "contains({}, ?)",
-    "s.player",
 )
 
 
@@ -193,17 +189,13 @@ def _condition(meaning: Meaning, target: Target, dialect: Dialect) -> tuple[str,
     return word.join(parts), parameters
 
 
-def register_functions(
-    connection: sqlite3.Connection, name_of: Callable[[int], str | None] = lambda stream: None
-) -> None:
+def register_functions(connection: sqlite3.Connection) -> None:
     """Register the functions that the conditions call. Raises sqlite3.Error.
 
-    `name_of` returns the name of a stream's client. SQLite reports an exception of such a function
-    (FilterError) as an OperationalError: see `original_error`.
+    SQLite reports an exception of such a function (FilterError) as an OperationalError: see `original_error`.
     """
     for name, function in FUNCTIONS.items():
         connection.create_function(name, 2, _remember_error(function), deterministic=True)
-    connection.create_function("kiebitz_name", 1, _remember_error(name_of), deterministic=True)
 
 
 _RAISED = "user-defined function raised exception"
@@ -287,8 +279,6 @@ def _inside(value: str, test: Test, path: tuple[Step, ...], dialect: Dialect) ->
 
 
 def _value(column: Column, where: ValueLocation, target: Target, dialect: Dialect) -> str:
-    if where.reading == "name":
-        return dialect.client_name
     sql = f"{_ALIASES[where.owner]}.{where.column}"
     return f"{sql} - {dialect.started[target]}" if column.name == "time" else sql
 

@@ -65,11 +65,8 @@ def alterations(
         f" WHERE a.id > ? AND {OF_SESSION.format('a')} AND ({condition}) ORDER BY a.id",
         [after, timeline.session.id, *parameters],
     )
-    return (_alteration(timeline, *row) for _, *row in check_ascending(rows))
-
-
-def _alteration(timeline: Timeline, stream: int, *rest: Any) -> StoredAlteration:
-    return StoredAlteration(timeline.stream(stream), *rest)
+    stream_of = timeline.streams_now()
+    return (StoredAlteration(stream_of(stream), *row) for _, stream, *row in check_ascending(rows))
 
 
 def alteration_text(row: StoredAlteration, said: str) -> str:
@@ -114,7 +111,7 @@ class AlteredMessages:
     def of(self, message_id: int) -> StoredAlteration | None:
         """Return the alteration of a message; None if it was not altered."""
         found = self._found(_COLUMNS, message_id)
-        return _alteration(self._timeline, *found) if found is not None else None
+        return StoredAlteration(self._timeline.stream(found[0]), *found[1:]) if found is not None else None
 
     def action_of_event(self, event_id: int) -> Action | None:
         """Return the action on the first altered message that reports an event; None if none was altered."""

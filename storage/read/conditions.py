@@ -11,7 +11,6 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.registry import installed
-from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.timeline import Timeline
 
 # The filter language loads slowly, and most sessions are read without a filter.
@@ -55,7 +54,7 @@ def sql_condition(timeline: Timeline, wanted: Filter | None, target: Target) -> 
         return "1", []
     from kiebitz.storage.filters.sql import register_functions, to_sql
 
-    register_functions(timeline.connection, name_of_stream(timeline))
+    register_functions(timeline.connection)
     return to_sql(wanted, target, timeline.numbers)
 
 

@@ -15,7 +15,7 @@ import msgspec
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import PUBLIC, Diagnostic, Direction, Group, Message, Severity, Stream
 from kiebitz.storage.database.schema import GREATEST_ID, OF_SESSION, SESSION_CONDITIONS, scalar
-from kiebitz.storage.read.timeline import Timeline, check_ascending
+from kiebitz.storage.read.timeline import STREAM_COLUMNS, Timeline, check_ascending
 
 Parameters = Sequence[str | int | float]
 
@@ -69,7 +69,7 @@ class MessageDiagnostic(msgspec.Struct, frozen=True):
 
 
 _STREAM = (
-    "s.id, s.transport, s.client, s.server, s.opened_ns, s.protocol, s.closed_ns, s.close_reason,"
+    f"{STREAM_COLUMNS},"
     " (SELECT coalesce(sum(length), 0) FROM chunks WHERE stream_id = s.id AND data IS NOT NULL)"
 )
 _MISSING = (
@@ -128,7 +128,7 @@ def messages(
         f" ORDER BY {by or f'm.id {order}'}",
         [number, timeline.session.id, *parameters],
     )
-    stream_of, decode = timeline.stream, msgspec.json.decode
+    stream_of, decode = timeline.streams_now(), msgspec.json.decode
     for number, stream, direction, ts_ns, name, fields, offset, length, game_id, event_id in (
         rows if by or after is None else check_ascending(rows)
     ):
@@ -160,7 +160,8 @@ def diagnostics(
         f"SELECT {_DIAGNOSTIC} WHERE d.{_OF_SESSION} AND ({condition}) ORDER BY d.ts_ns, d.id",
         [timeline.session.id, *parameters],
     )
-    return (StoredDiagnostic(timeline.stream(stream), *row) for stream, *row in rows)
+    stream_of = timeline.streams_now()
+    return (StoredDiagnostic(stream_of(stream), *row) for stream, *row in rows)
 
 
 def diagnostics_by_id(
@@ -178,7 +179,8 @@ def diagnostics_by_id(
         f" ORDER BY {by or f'd.id {order}'}",
         [number, timeline.session.id, *parameters],
     )
-    return (StoredDiagnostic(timeline.stream(stream), *row) for stream, *row in rows)
+    stream_of = timeline.streams_now()
+    return (StoredDiagnostic(stream_of(stream), *row) for stream, *row in rows)
 
 
 def diagnostics_numbered(timeline: Timeline, numbers: Sequence[int]) -> Iterator[StoredDiagnostic]:

@@ -1,13 +1,11 @@
-"""The names of a session's clients by stream, and the results of games with names for numbers."""
+"""The players of a session, and the results of games with names for numbers."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Any
-
-import msgspec
 
 from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.sentences import named
@@ -15,71 +13,8 @@ from kiebitz.dissectors.model import PUBLIC, Game
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.dissectors.suggestions import did_you_mean
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.timeline import Timeline, check_ascending
+from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
-
-
-def names_of_streams(timeline: Timeline, after: int = 0) -> dict[int, str]:
-    """Return the clients' names by stream, from messages with ids above `after`; the latest name counts.
-
-    Clients that have not sent one are missing.
-    """
-    names: dict[int, str] = {}
-    protocols = dict(
-        timeline.connection.execute(
-            "SELECT id, protocol FROM streams WHERE session_id = ? AND protocol IS NOT NULL",
-            (timeline.session.id,),
-        ).fetchall()
-    )
-    dissectors = {
-        protocol: dissector for protocol in {*protocols.values()} if (dissector := dissector_of(protocol))
-    }
-    introductions = sorted(
-        {name for dissector in dissectors.values() for name in dissector.identity.login_messages}
-    )
-    # The plus keeps SQLite from reading everything from that id on.
-    marks = ", ".join("?" * len(introductions))
-    rows = timeline.connection.execute(
-        "SELECT id, stream_id, name, fields FROM messages"
-        f" WHERE name IN ({marks}) AND direction = 'c2s' AND +id > ? ORDER BY id",
-        [*introductions, after],
-    )
-    for _, stream, name, fields in check_ascending(rows):
-        dissector = dissectors.get(protocols.get(stream, ""))
-        if dissector is not None:
-            called = dissector.identity.introduced(name, "c2s", msgspec.json.decode(fields))
-            if called is not None:
-                names[stream] = called
-    return names
-
-
-class StreamNames:
-    """The names of the clients of a growing session, by stream."""
-
-    def __init__(self) -> None:
-        self.names: dict[int, str] = {}
-        self._upto = 0
-
-    def learn(self, timeline: Timeline) -> None:
-        """Read the messages that arrived since the last call. Raises sqlite3.Error."""
-        last = timeline.last_id("messages")
-        if last > self._upto:
-            self.names |= names_of_streams(timeline, self._upto)
-            self._upto = last
-
-
-def name_of_stream(timeline: Timeline) -> Callable[[int], str | None]:
-    """Return a function from streams to their clients' names, which reads nothing before its first call."""
-    names: dict[int, str] | None = None
-
-    def name(stream: int) -> str | None:
-        nonlocal names
-        if names is None:
-            names = names_of_streams(timeline)
-        return names.get(stream)
-
-    return name
-
 
 _MAX_LISTED = 8
 """Maximum names listed in a sentence."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -56,7 +56,8 @@ class PublicMessages:
         """Return a copy of a public message without its receiver; None for other messages."""
         if not any(row.id in copies for copies in self._of_event(row.event_id)):
             return None
-        return msgspec.structs.replace(row, stream=msgspec.structs.replace(row.stream, client=ALL_PLAYERS))
+        nobody = msgspec.structs.replace(row.stream, client=ALL_PLAYERS, player=None)
+        return msgspec.structs.replace(row, stream=nobody)
 
     def _of_event(self, event_id: int | None) -> list[list[int]]:
         """Return the copies, oldest first, of each public message that reports an event."""
@@ -111,20 +112,12 @@ class SeenRows:
         visibility: The players of the session.
         player: The player's label.
         wanted: The filter; None if all rows pass.
-        names: Returns the clients' names by stream.
     """
 
-    def __init__(
-        self,
-        visibility: Visibility,
-        player: str,
-        wanted: Filter | None,
-        names: Callable[[], Mapping[int, str]],
-    ) -> None:
+    def __init__(self, visibility: Visibility, player: str, wanted: Filter | None) -> None:
         self._visibility = visibility
         self._player = player
         self._wanted = wanted
-        self._names = names
         self._public = PublicMessages(visibility) if player == PUBLIC else None
         self._compiled: dict[Target, Predicate] = {}
 
@@ -196,7 +189,7 @@ class SeenRows:
         passes = self._compiled.get(target)
         if passes is None:
             passes = self._compiled[target] = self._wanted.predicate(target, timeline.numbers)
-        row = Row(timeline.started_ns, about, event, diagnostics, table, timeline.session.id, self._names())
+        row = Row(timeline.started_ns, about, event, diagnostics, table, timeline.session.id)
         return passes(row)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import islice
@@ -22,6 +22,11 @@ from kiebitz.storage.database.protocol_files import stored_losses
 from kiebitz.storage.database.schema import GREATEST_ID, SessionRow, StorageError, scalar
 
 _PARTIAL = "the import is in progress, or was killed: then delete the session, and import it again"
+
+STREAM_COLUMNS = (
+    "s.id, s.transport, s.client, s.server, s.opened_ns, s.protocol, s.closed_ns, s.close_reason, s.player"
+)
+"""SQL for the fields of a `Stream`, from `streams` (alias s)."""
 
 _GAME_COLUMNS = "id, table_id, protocol, label, started_ns, ended_ns, result"
 _EVENT_COLUMNS = "e.id, e.table_id, e.game_id, e.seq, e.ts_ns, e.kind, e.actor, e.data, e.changes"
@@ -111,12 +116,18 @@ class Timeline:
         return self._tables[row_id]
 
     def stream(self, row_id: int) -> Stream:
-        """Return a stream, without its end; each is read once."""
+        """Return a stream; each is read once, see `streams_now`."""
         found = self._streams.get(row_id)
         if found is None:
-            query = "SELECT id, transport, client, server, opened_ns, protocol FROM streams WHERE id = ?"
+            query = f"SELECT {STREAM_COLUMNS} FROM streams AS s WHERE id = ?"
             found = self._streams[row_id] = Stream(*self.connection.execute(query, (row_id,)).fetchone())
         return found
+
+    def streams_now(self) -> Callable[[int], Stream]:
+        """Return the function `stream`; of a live session, it reads each stream again."""
+        if self.session.ended_ns is None:
+            self._streams.clear()
+        return self.stream
 
     @contextmanager
     def as_of_now(self) -> Iterator[None]:

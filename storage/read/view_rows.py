@@ -6,7 +6,7 @@ conditions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
@@ -46,7 +46,6 @@ class ViewRows:
         visibility: The players of the session.
         player: The player whose view it is; None for the full view.
         wanted: The filter; None if all rows pass.
-        names: Returns the clients' names by stream.
         game: Row id of the only game whose events are shown; None for all.
         between: Ids of the first and the last event that are shown; None for all.
     """
@@ -56,7 +55,6 @@ class ViewRows:
         visibility: Visibility,
         player: str | None,
         wanted: Filter | None,
-        names: Callable[[], Mapping[int, str]],
         game: int | None = None,
         between: tuple[int, int] | None = None,
     ) -> None:
@@ -64,10 +62,9 @@ class ViewRows:
         self._visibility = visibility
         self.player = player
         self.wanted = wanted
-        self._names = names
         self._game = game
         self._between = between
-        self._seen = SeenRows(visibility, player, wanted, names) if player is not None else None
+        self._seen = SeenRows(visibility, player, wanted) if player is not None else None
 
     def events(self, table_id: int, after: int | None, upto: int | None, order: str = "") -> Iterator[Event]:
         """Yield the events of a table, numbered and ordered as by `Timeline.events_between`."""
@@ -78,7 +75,6 @@ class ViewRows:
         self, table: TableInfo | None, after: int | None, before: int | None, order: str = ""
     ) -> Iterator[Message]:
         """Yield the messages of a table or of all, in the order of `message_queries.messages`."""
-        self._name_clients(order)
         found = messages(self._timeline, *self._condition("messages", table), after, before, order)
         return found if self._seen is None else filter(None, map(self._seen.message, found))
 
@@ -95,7 +91,6 @@ class ViewRows:
 
         In a player's view, the ids are numbers in that view.
         """
-        self._name_clients(order)
         condition, parameters = self._condition("diagnostics", table)
         condition = f"d.severity IN ({placeholders(severities)}) AND {among[0]} AND {condition}"
         parameters = [*severities, *among[1], *parameters]
@@ -208,10 +203,3 @@ class ViewRows:
     def _passing_condition(self, target: Target) -> _Condition:
         """Return the filter as a condition; a player's view is filtered row by row."""
         return sql_condition(self._timeline, self.wanted if self._seen is None else None, target)
-
-    def _name_clients(self, order: str) -> None:
-        """Let an order in SQL call `kiebitz_name`, as filters do, with the id of a stream."""
-        if order:
-            from kiebitz.storage.filters.sql import register_functions
-
-            register_functions(self._timeline.connection, self._names().get)

@@ -147,11 +147,8 @@ def gather(found: Findings, session_id: int, protocols: dict[int, str], rows: Ro
     kind if a finding has no row, or one that cannot be stored.
     """
     protocols.update({table.id: table.protocol for table in found.tables})
-    for stream in found.streams:
+    for stream in (*found.streams, *_named_streams(found.messages)):
         rows["streams"].append(_stream(stream, session_id))
-    # These follow, so that the latest name of a client remains.
-    for stream, name in _client_names(found.messages):
-        rows["streams"].append(_stream(stream, session_id, name))
     for table in found.tables:
         rows["tables"].append((table.id, session_id, table.protocol, table.server))
     for game in found.games:
@@ -242,7 +239,7 @@ def _diagnostic(diagnostic: Diagnostic) -> Row:
     )
 
 
-def _stream(stream: Stream, session_id: int, player: str | None = None) -> Row:
+def _stream(stream: Stream, session_id: int) -> Row:
     """Return the row of a stream; without a player, a stored one remains."""
     return (
         stream.id,
@@ -254,21 +251,21 @@ def _stream(stream: Stream, session_id: int, player: str | None = None) -> Row:
         stream.opened_ns,
         stream.closed_ns,
         stream.close_reason,
-        player,
+        stream.player,
     )
 
 
-def _client_names(messages: Iterable[Message]) -> Iterator[tuple[Stream, str]]:
-    """Yield the streams whose clients send their name in these messages, with the name."""
+def _named_streams(messages: Iterable[Message]) -> Iterator[Stream]:
+    """Yield the streams whose clients send their name in these messages, after it was set."""
     for message in messages:
         if message.direction != "c2s":
             continue
-        protocol = message.stream.protocol
-        dissector = dissector_of(protocol)
+        dissector = dissector_of(message.stream.protocol)
         if dissector is not None and message.name in dissector.identity.login_messages:
             name = dissector.identity.introduced(message.name, message.direction, message.fields)
             if name is not None:
-                yield message.stream, name
+                message.stream.player = name
+                yield message.stream
 
 
 def _sentence(protocol: str, kind: str, data: str) -> str:

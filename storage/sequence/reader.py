@@ -6,7 +6,7 @@ Steps are read on demand, so a session of any length can be drawn in constant me
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -30,7 +30,6 @@ from kiebitz.storage.read.message_queries import (
     streams,
     visible_groups,
 )
-from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.seen_rows import ALL_PLAYERS, PublicMessages
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
@@ -106,7 +105,6 @@ class _Reader:
         self._lines = _Lines(
             self._shown,
             self._labels() if self._public is None else {},
-            name_of_stream(timeline) if self._public is None else lambda stream: None,
         )
 
     def read(self) -> Sequence:
@@ -128,7 +126,7 @@ class _Reader:
             used = [stream.id for stream in streams(self._timeline) if stream.messages]
         found = (self._timeline.stream(stream) for stream in sorted(used) if own is None or stream in own)
         if self._public is not None:
-            found = (msgspec.structs.replace(stream, client=ALL_PLAYERS) for stream in found)
+            found = (msgspec.structs.replace(stream, client=ALL_PLAYERS, player=None) for stream in found)
         return {stream.id: stream for stream in found}
 
     def _is_shown(self, message: int, stream: int) -> bool:
@@ -286,11 +284,8 @@ class _Reader:
 class _Lines:
     """The lifelines of streams: of each server's clients in order of connection, then of the server."""
 
-    def __init__(
-        self, shown: Mapping[int, Stream], labels: Mapping[int, str], name_of: Callable[[int], str | None]
-    ) -> None:
+    def __init__(self, shown: Mapping[int, Stream], labels: Mapping[int, str]) -> None:
         self._labels = labels
-        self._name_of = name_of
         self.lifelines: list[Lifeline] = []
         self._clients: dict[int, int] = {}
         self._servers: dict[str, tuple[int, int]] = {}
@@ -331,9 +326,9 @@ class _Lines:
         """Return the streams of each player by name, where the name is that of one player, else by label."""
         players: dict[str, list[Stream]] = {}
         for stream in own:
-            label = self._labels.get(stream.id) or self._name_of(stream.id) or stream.client
+            label = self._labels.get(stream.id) or stream.player or stream.client
             players.setdefault(label, []).append(stream)
-        names = {label: self._name_of(streams[-1].id) or label for label, streams in players.items()}
+        names = {label: streams[-1].player or label for label, streams in players.items()}
         count = Counter(names.values())
         # Servers may call players by number, as in CGML.
         return {

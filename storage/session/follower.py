@@ -6,7 +6,6 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.database.recorder_lock import RecorderWatch
 from kiebitz.storage.database.schema import StorageError
-from kiebitz.storage.read.players import StreamNames
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.read.visibility import Inheritance, Visibility
 
@@ -52,9 +50,6 @@ class SessionReader:
         # A cursor without the usual limits on statements, which would stat the file each time.
         self._cursor = timeline.connection.cursor()
         self._version = -1
-        self._named: int | None = None
-        """Version of the database for which the names are valid."""
-        self._names = StreamNames()
 
     def close(self) -> None:
         """Close the database; nothing can be read afterwards."""
@@ -76,15 +71,6 @@ class SessionReader:
             self._visibility = Visibility(self.timeline, self._before)
         return self._visibility
 
-    @property
-    def names(self) -> Mapping[int, str]:
-        """The players' names by stream, as far as known."""
-        if self._named != self._version:
-            # Once per growth, as lists read it for each row.
-            self._named = self._version
-            self._names.learn(self.timeline)
-        return self._names.names
-
     def tables(self, player: str | None = None) -> list[TableInfo]:
         """Return the tables visible to a player, oldest first."""
         tables = self.timeline.tables()
@@ -103,7 +89,7 @@ class SessionReader:
         """Return the rows of a view that pass a filter; see `ViewRows`."""
         from kiebitz.storage.read.view_rows import ViewRows
 
-        return ViewRows(self.visibility, player, wanted, lambda: self.names, game, between)
+        return ViewRows(self.visibility, player, wanted, game, between)
 
 
 class Follower(SessionReader):

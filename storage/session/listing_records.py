@@ -9,7 +9,6 @@ from typing import Any
 from kiebitz.dissectors.model import Action
 from kiebitz.dissectors.suggestions import suggestion_in
 from kiebitz.storage.read.message_queries import MessageDiagnostic, StoredDiagnostic
-from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.session import Diagnostic, Message, diagnostic_numbers, project
 
@@ -59,11 +58,10 @@ def summarize_diagnostics(
     `diagnostics` must be in order of time. A player with several connections is one culprit, known by
     name. The network and Kiebitz itself are not culprits.
     """
-    name_of = name_of_stream(timeline)
     first: dict[tuple[str | None, ...], tuple[StoredDiagnostic, str | None, str | None]] = {}
     count: Counter[tuple[str | None, ...]] = Counter()
     for diagnostic in diagnostics:
-        player = name_of(diagnostic.stream.id) if diagnostic.blame == "client" else None
+        player = diagnostic.stream.player if diagnostic.blame == "client" else None
         address = {"client": diagnostic.stream.client, "server": diagnostic.stream.server}.get(
             diagnostic.blame
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -20,7 +20,6 @@ from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import diagnostics, messages, placeholders, visible_groups
-from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.recorded_bytes import RecordedFrames, bytes_between
 from kiebitz.storage.read.seen_rows import DiagnosticNumbers, PublicMessages
 from kiebitz.storage.read.timeline import Timeline
@@ -125,17 +124,11 @@ class MessageDetail(msgspec.Struct, frozen=True, rename={"diagnostics": "flaws"}
 
 
 class MessageDetails:
-    """Looks up messages of one session in detail; `name_of` returns the client's name of a stream."""
+    """Looks up messages of one session in detail."""
 
-    def __init__(
-        self,
-        timeline: Timeline,
-        visibility: Visibility | None = None,
-        name_of: Callable[[int], str | None] | None = None,
-    ) -> None:
+    def __init__(self, timeline: Timeline, visibility: Visibility | None = None) -> None:
         self.timeline = timeline
         self._visibility = visibility or Visibility(timeline)
-        self._player = name_of or name_of_stream(timeline)
 
     def message(self, message_id: int, as_player: str | None = None) -> MessageDetail | None:
         """Return a message by its id; None if the session has no such message.
@@ -169,9 +162,7 @@ class MessageDetails:
         done = None if altered is None else altered.action
         copies, in_all = self._copies(row, as_player)
         return MessageDetail(
-            message_record(
-                self.timeline, row, self._player(row.stream.id) if as_player != PUBLIC else None, done
-            ),
+            message_record(self.timeline, row, done),
             protocol,
             _about(dissector, row, data),
             data,
@@ -265,7 +256,7 @@ class MessageDetails:
         connection = self.timeline.connection
         (in_all,) = connection.execute(f"SELECT count(*) FROM messages AS m WHERE {same}", given).fetchone()
         found = connection.execute(
-            "SELECT m.id, m.stream_id, s.client, m.ts_ns FROM messages AS m"
+            "SELECT m.id, m.stream_id, s.client, s.player, m.ts_ns FROM messages AS m"
             f" JOIN streams AS s ON s.id = m.stream_id WHERE {same} ORDER BY m.id LIMIT {MAX_COPIES}",
             given,
         )
@@ -276,10 +267,10 @@ class MessageDetails:
                 copy,
                 numbers.number("streams", stream),
                 client,
-                self._player(stream),
+                player,
                 (ts_ns - row.ts_ns) / 1e9,
             )
-            for copy, stream, client, ts_ns in found
+            for copy, stream, client, player, ts_ns in found
         )
         return tuple(copies), in_all
 

@@ -34,7 +34,7 @@ from kiebitz.storage.read.message_queries import StoredDiagnostic
 from kiebitz.storage.read.message_queries import diagnostics as stored_diagnostics
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.message_queries import streams as stored_streams
-from kiebitz.storage.read.players import name_of_stream, named_result, names_of_streams
+from kiebitz.storage.read.players import named_result
 from kiebitz.storage.read.seek import find_game, game_at, parse_position, state_of_game, tables_at
 from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline
@@ -247,13 +247,11 @@ class Session:
 
     def streams(self) -> list[Stream]:
         """Return the streams, oldest first."""
-        player = name_of_stream(self.timeline)
         return [
             project(
                 Stream,
                 row,
                 number=self.timeline.numbers.number("streams", row.id),
-                player=player(row.id),
                 opened=self.timeline.seconds(row.opened_ns),
                 closed=None if row.closed_ns is None else self.timeline.seconds(row.closed_ns),
             )
@@ -279,11 +277,10 @@ class Session:
     def messages(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Message]:
         """Yield the messages numbered above `after` that pass a filter, in order."""
         condition = sql_condition(self.timeline, _compiled(wanted), "messages")
-        player = name_of_stream(self.timeline)
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("messages", after)
         for row in stored_messages(self.timeline, *condition, above):
-            yield message_record(self.timeline, row, player(row.stream.id), altered.action(row.id))
+            yield message_record(self.timeline, row, altered.action(row.id))
 
     def alterations(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Alteration]:
         """Yield the alterations with ids above `after`, in order.
@@ -292,11 +289,10 @@ class Session:
         """
         compiled = _compiled(wanted)
         passes = compiled.predicate("messages", self.timeline.numbers) if compiled is not None else None
-        player = name_of_stream(self.timeline)
         numbers = self.timeline.numbers
         came = altered_message_ids(self.timeline, after)
         for row in alterations(self.timeline, after=after):
-            if passes is not None and not passes(self._asked(row, player(row.stream.id))):
+            if passes is not None and not passes(self._original(row)):
                 continue
             yield project(
                 Alteration,
@@ -304,18 +300,17 @@ class Session:
                 time=self.timeline.seconds(row.ts_ns),
                 stream=numbers.number("streams", row.stream.id),
                 client=row.stream.client,
-                player=player(row.stream.id),
+                player=row.stream.player,
                 server=row.stream.server,
                 sent=None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),
                 message=numbers.number_if_any("messages", came.get(row.id)),
             )
 
-    def _asked(self, row: StoredAlteration, player: str | None) -> FilterRow:
+    def _original(self, row: StoredAlteration) -> FilterRow:
         from kiebitz.dissectors.filters import Row
 
-        names = {} if player is None else {row.stream.id: player}
         session = self.timeline.session.id
-        return Row(self.timeline.started_ns, [original_message(row)], session_id=session, names=names)
+        return Row(self.timeline.started_ns, [original_message(row)], session_id=session)
 
     def events(
         self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
@@ -338,8 +333,7 @@ class Session:
     def _seen_events(self, wanted: Filter | None, player: str, after: int) -> Iterator[Event]:
         """Yield the events that a player sees, without alterations, which players cannot know."""
         visibility = Visibility(self.timeline)
-        names = {} if wanted is None else names_of_streams(self.timeline)
-        rows = SeenRows(visibility, player, wanted, lambda: names)
+        rows = SeenRows(visibility, player, wanted)
         above = self.timeline.numbers.row_id("events", after)
         for seen in filter(None, map(rows.event, self.timeline.events("e.id > ?", [above]))):
             yield event_record(self.timeline, seen, visibility.sentence(seen), None)
@@ -438,9 +432,7 @@ def project(kind: type[_Record], record: msgspec.Struct, **other: Any) -> _Recor
     return kind(*(other[name] if name in other else getattr(record, name) for name in kind.__struct_fields__))
 
 
-def message_record(
-    timeline: Timeline, row: StoredMessage, player: str | None, altered: Action | None
-) -> Message:
+def message_record(timeline: Timeline, row: StoredMessage, altered: Action | None) -> Message:
     """Return the record of a stored message."""
     numbers, stream = timeline.numbers, row.stream
     dissector = dissector_of(stream.protocol)
@@ -452,7 +444,7 @@ def message_record(
         numbers.number("streams", stream.id),
         row.direction,
         stream.client,
-        player,
+        stream.player,
         stream.server,
         row.name,
         dissector.presentation.gloss(row.name, row.direction, row.fields) if dissector is not None else None,

@@ -81,7 +81,7 @@ def diagnostic(stream: Stream, severity: Severity, code: str, about: int | None)
 
 
 ALICE = Stream(3, "udp", "10.0.0.1:4000", "10.0.0.9:9000", START, "maexchen")
-BOB = Stream(4, "udp", "10.0.0.2:4000", "10.0.0.9:9000", START, "maexchen")
+BOB = Stream(4, "udp", "10.0.0.2:4000", "10.0.0.9:9000", START, "maexchen", player="bobby")
 CATAN = Stream(5, "tcp", "10.0.0.1:5000", "10.0.0.9:50000", START, "catan")
 
 MAEXCHEN = Session(
@@ -105,7 +105,6 @@ MAEXCHEN = Session(
         diagnostic(BOB, "note", "dialect", 4),
         diagnostic(BOB, "warning", "gap", None),
     ],
-    names={4: "bobby"},
 )
 OTHER = Session(
     id=2,

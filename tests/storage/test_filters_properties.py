@@ -52,12 +52,11 @@ def sessions(draw: st.DrawFn, number: int) -> Session:
     transports: list[Transport] = ["tcp", "udp"]
     for index in range(draw(st.integers(1, 2))):
         protocol = draw(protocols)
-        session.streams.append(
-            Stream(base + index, draw(st.sampled_from(transports)), draw(TEXTS), draw(TEXTS), 0, protocol)
+        transport, client, server, player = draw(
+            st.tuples(st.sampled_from(transports), TEXTS, TEXTS, OPTIONAL_TEXTS)
         )
+        session.streams.append(Stream(base + index, transport, client, server, 0, protocol, player=player))
         session.tables.append(TableInfo(base + index, protocol or "catan", ""))
-    named = st.dictionaries(st.sampled_from([stream.id for stream in session.streams]), TEXTS)
-    session.names = draw(named)
     for index in range(draw(st.integers(1, 2))):
         session.events.append(draw(_events(base + index, session)))
     for index in range(draw(st.integers(1, 3))):

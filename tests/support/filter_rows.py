@@ -33,7 +33,6 @@ class Session:
     events: list[Event] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     first_diagnostic: int = 1
-    names: dict[int, str] = field(default_factory=dict)
 
     def rows(self, target: Target) -> list[tuple[int, Row]]:
         """Return each live row of a kind with its id."""
@@ -60,7 +59,7 @@ class Session:
         return self._row(messages=messages, event=event, diagnostics=[diagnostic])
 
     def _row(self, **parts: Any) -> Row:
-        return Row(self.started_ns, **parts, session_id=self.id, names=self.names)
+        return Row(self.started_ns, **parts, session_id=self.id)
 
     def _event(self, message: Message) -> Event | None:
         return next((event for event in self.events if event.id == message.event_id), None)
@@ -87,8 +86,7 @@ def database(*sessions: Session) -> sqlite3.Connection:
     """Return a database in memory that holds these sessions and knows the filters' functions."""
     connection = close_after_test(open_for_writing(schema.MEMORY))
     schema.create_indexes(connection)
-    names = {stream: name for session in sessions for stream, name in session.names.items()}
-    register_functions(connection, names.get)
+    register_functions(connection)
     for session in sessions:
         session.store(connection)
     return connection
@@ -105,8 +103,6 @@ def corpus(database: sqlite3.Connection) -> DuckDBPyConnection:
         )
         engine.execute(f"CREATE TABLE {table} ({typed})")
         known = [f'r."{name}"' if name in schema.TABLES[table] else "NULL" for name in columns]
-        # A recorder writes down what a client calls itself; these rows come from none.
-        known = ["kiebitz_name(r.id)" if name == 'r."player"' else name for name in known]
         rows = database.execute(f"SELECT {', '.join([*by.values(), *known])} FROM {table} AS r {whose}")
         if found := rows.fetchall():
             engine.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(found[0]))})", found)
@@ -176,6 +172,7 @@ def _stream(session_id: int, stream: Stream) -> dict[str, object]:
         "client": stream.client,
         "server": stream.server,
         "opened_ns": stream.opened_ns,
+        "player": stream.player,
     }
 
 

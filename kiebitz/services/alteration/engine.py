@@ -82,9 +82,8 @@ class Engine:
         """Called when a decision makes messages due."""
         self._rules = rules
         self._on_notice = on_notice
-        self._names: dict[int, str] = {}
         self.broker = DecisionBroker(hooks or {}, self._wake, drops_held=drops_held)
-        self._applier = RuleApplier(rules, started_ns, self._names, self._state, self.broker.ask, on_notice)
+        self._applier = RuleApplier(rules, started_ns, self._state, self.broker.ask, on_notice)
         self.broker.applier = self._applier
         self._reading = FrameReader(self._put, self._schedule, decode_as or {})
         self._streams: dict[int, RelayedStream] = {}
@@ -168,7 +167,6 @@ class Engine:
             self._bytes -= queue.bytes
         self.broker.closed(relayed)
         self._reading.leave(relayed.stream)
-        self._names.pop(relayed.stream.id, None)
         if self._inspector is not None:
             self._inspector.feed(End(relayed.stream, now_ns, "closed"))
         return self._drained()
@@ -200,10 +198,6 @@ class Engine:
         return relayed.queues[direction].bytes > MAX_QUEUED_BYTES // 4 or self._bytes > _MAX_TOTAL_BYTES // 2
 
     # Called for manual decisions.
-
-    def name_of(self, stream: Stream) -> str | None:
-        """Return the name that a stream's client has given."""
-        return self._names.get(stream.id)
 
     def insert(self, relayed: RelayedStream, direction: Direction, data: bytes, rule: str) -> None:
         """Insert a message before everything queued in its direction."""
@@ -274,7 +268,7 @@ class Engine:
         if queue.direction == "c2s" and message.name in dissector.identity.login_messages:
             name = dissector.identity.introduced(message.name, "c2s", message.fields)
             if name is not None:
-                self._names[relayed.stream.id] = name
+                relayed.stream.player = name
         if self._keeps_latest and len(data) <= _MAX_TEMPLATE_BYTES:
             relayed.server.latest[queue.direction, message.name] = data
 

@@ -38,21 +38,19 @@ RequestDecision = Callable[[Hold | Script, RelayedStream, Slot, Copy], bool]
 class RuleApplier:
     """Applies `rules` in order; times in filters count from `started_ns`.
 
-    `names` are the clients' names by stream; `state` returns the state of a stream's table.
+    `state` returns the state of a stream's table.
     """
 
     def __init__(
         self,
         rules: Sequence[Rule],
         started_ns: int,
-        names: Mapping[int, str],
         state: Callable[[RelayedStream], Mapping[str, Any] | None],
         asks: RequestDecision,
         on_notice: Notice,
     ) -> None:
         self._rules = rules
         self._started_ns = started_ns
-        self._names = names
         self._state = state
         self._asks = asks
         self._on_notice = on_notice
@@ -108,7 +106,7 @@ class RuleApplier:
         if meets is not None:
             assert rule.wanted is not None
             state = self._state(relayed) if self._asks_for_state[number] else None
-            row = Row(self._started_ns, (message,), names=self._names, state=state)
+            row = Row(self._started_ns, (message,), state=state)
             try:
                 if not meets(row):
                     return False

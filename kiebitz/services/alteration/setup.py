@@ -133,7 +133,7 @@ class _ManualDecisions:
             copy.direction,
             stream.client,
             stream.server,
-            self._engine.name_of(stream),
+            stream.player,
             stream.protocol or "",
             name,
             message.fields if message is not None else {},

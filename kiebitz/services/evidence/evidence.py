@@ -16,7 +16,6 @@ from kiebitz.services.evidence.excerpt import (
 )
 from kiebitz.storage.read.alterations import AlteredMessages, StoredAlteration
 from kiebitz.storage.read.message_queries import ResumptionFinder, StoredDiagnostic
-from kiebitz.storage.read.players import name_of_stream
 from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes, RecordedFrames
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.session.listing_records import ListedDiagnostic
@@ -34,12 +33,7 @@ class Evidence:
         self._bytes = RecordedBytes(timeline.connection)
         self._frames = RecordedFrames(self._bytes.between)
         self._reading_on = ResumptionFinder(timeline)
-        self._name_of = name_of_stream(timeline)
         self._altered = AlteredMessages(timeline)
-
-    def player(self, diagnostic: StoredDiagnostic) -> str | None:
-        """Return the client's name, None if it has not given one."""
-        return self._name_of(diagnostic.stream.id)
 
     def alteration(self, diagnostic: StoredDiagnostic) -> StoredAlteration | None:
         """Return the alteration of the message by Kiebitz, if any."""
@@ -58,7 +52,7 @@ class Evidence:
             diagnostic,
             **diagnostic_numbers(self.timeline, diagnostic),
             client=diagnostic.stream.client,
-            player=self.player(diagnostic),
+            player=diagnostic.stream.player,
             server=diagnostic.stream.server,
             marked=self.marked(diagnostic),
             lines=self.lines(diagnostic),
