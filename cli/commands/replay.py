@@ -21,7 +21,7 @@ from kiebitz.dissectors.replay.replay_peer import DivergencePolicy
 from kiebitz.services.output_files import opened
 from kiebitz.services.sessions import split_number
 from kiebitz.services.standard_streams import warn
-from kiebitz.storage.read.seek import END, Position, PositionError, Steps, find_game, first_event, last_event
+from kiebitz.storage.read.seek import END, Position, PositionError, find_game, first_event, last_event
 from kiebitz.storage.read.timeline import Timeline
 
 
@@ -206,9 +206,12 @@ def _play(session: str, timeline: Timeline, number: int | None, speed: float, te
         _play_interactively(session, timeline, number, (first, last), PlaybackSpeed(speed), terminal)
         return
     spectator_view = SpectatorView(timeline, terminal.player)
-    steps = Steps(timeline, spectator_view.may_see, game).between(first, last)
+    condition, parameters = "e.id BETWEEN ? AND ?", [first, last]
+    if game is not None:
+        condition, parameters = f"{condition} AND +e.game_id = ?", [*parameters, game.id]
+    events = filter(spectator_view.may_see, timeline.events(condition, parameters))
     paper = PipeOutput(timeline, spectator_view, game)
-    shown = play(steps, paper, LinePace() if terminal.step else RecordedPace(speed))
+    shown = play(events, paper, LinePace() if terminal.step else RecordedPace(speed))
     if shown is None:
         warn("nothing happens there")
     elif terminal.svg is not None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-from kiebitz.cli.spectator.view import RECENT, SpectatorView
+from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.terminal.console import show_line
 from kiebitz.cli.terminal.screen import Console
+from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import Event, Game
-from kiebitz.storage.read.seek import Step
 from kiebitz.storage.read.timeline import Timeline
 
 
@@ -20,8 +19,8 @@ class Pacing(ABC):
     """The pace of a replay."""
 
     @abstractmethod
-    def wait(self, step: Step) -> bool:
-        """Wait until the next step is due; return False to end the replay."""
+    def wait(self, ts_ns: int, next_ns: int) -> bool:
+        """Wait after an event until the next one is due (times in ns); return False to end the replay."""
 
 
 class RecordedPace(Pacing):
@@ -34,23 +33,21 @@ class RecordedPace(Pacing):
         self._speed = speed
         self._origin: tuple[int, float] | None = None
 
-    def wait(self, step: Step) -> bool:
-        if step.next_ns is None or self._speed == 0:
+    def wait(self, ts_ns: int, next_ns: int) -> bool:
+        if self._speed == 0:
             return True
         now = time.monotonic()
         if self._origin is None:
-            self._origin = (step.event.ts_ns, now)
+            self._origin = (ts_ns, now)
         first_ns, started = self._origin
-        time.sleep(max((step.next_ns - first_ns) / 1e9 / self._speed - (now - started), 0.0))
+        time.sleep(max((next_ns - first_ns) / 1e9 / self._speed - (now - started), 0.0))
         return True
 
 
 class LinePace(Pacing):
     """Single steps: each line of stdin advances, a q or the end of stdin ends the replay."""
 
-    def wait(self, step: Step) -> bool:
-        if step.next_ns is None:
-            return True
+    def wait(self, ts_ns: int, next_ns: int) -> bool:
         line = "" if sys.stdin is None else sys.stdin.readline()
         return line != "" and line.strip().lower() != "q"
 
@@ -62,37 +59,31 @@ class PipeOutput:
         self._timeline = timeline
         self._onlooker = spectator_view
         self._game = game.id if game is not None else None
-        self._recent: dict[int, deque[Event]] = {}
 
-    def take(self, step: Step) -> None:
+    def take(self, event: Event) -> None:
         """Write the next event."""
-        event = step.event
-        recent = self._recent.get(event.table_id)
-        if recent is None:
-            earlier = self._timeline.recent(event.table_id, event.seq - 1, RECENT)
-            recent = self._recent[event.table_id] = deque(earlier, RECENT)
-        recent.append(event)
         show_line(self._onlooker.line(event))
 
-    def finish(self, step: Step) -> None:
+    def finish(self, event: Event) -> None:
         """Render the table as it is after the last event."""
-        events = self._recent[step.event.table_id]
-        Console().print(self._onlooker.picture(step.event.table_id, step.state, events, self._game))
+        Console().print(self._onlooker.picture(event.table_id, *self._moment(event), self._game))
 
-    def svg(self, step: Step) -> bytes:
+    def svg(self, event: Event) -> bytes:
         """Return the table after the last event as SVG."""
-        table_id = step.event.table_id
-        return self._onlooker.svg(table_id, step.state, self._recent[table_id], self._game)
+        return self._onlooker.svg(event.table_id, *self._moment(event), self._game)
+
+    def _moment(self, event: Event) -> tuple[State, list[Event]]:
+        state = self._timeline.state_at(event.table_id, event.seq)
+        return self._onlooker.moment(event.table_id, event.seq, state, self._game)
 
 
-def play(steps: Iterable[Step], paper: PipeOutput, timing: Pacing) -> Step | None:
-    """Write the steps, each when it is due; return the last one, None if there is none."""
-    last: Step | None = None
-    for step in steps:
-        last = step
-        paper.take(step)
-        # No further step is requested after the last one: that would discard its state.
-        if not timing.wait(step) or step.next_ns is None:
+def play(events: Iterator[Event], paper: PipeOutput, timing: Pacing) -> Event | None:
+    """Write the events, each when it is due; return the last one, None if there is none."""
+    last, following = None, next(events, None)
+    while following is not None:
+        last, following = following, next(events, None)
+        paper.take(last)
+        if following is not None and not timing.wait(last.ts_ns, following.ts_ns):
             break
     if last is not None:
         paper.finish(last)

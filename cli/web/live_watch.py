@@ -19,10 +19,11 @@ from kiebitz.cli.render.views import view_of
 from kiebitz.cli.web.reader import Reader
 from kiebitz.dissectors.game.view import Seat
 from kiebitz.dissectors.grammar.grammar import shortened
-from kiebitz.dissectors.model import Direction, Game, TableInfo, Transport
+from kiebitz.dissectors.model import Direction, Game, Stream, TableInfo
 from kiebitz.proxy.relay.modes import Reverse, parse_mode
 from kiebitz.proxy.system.ports_in_use import is_in_use
 from kiebitz.services.wording import in_series
+from kiebitz.storage.read.timeline import STREAM_COLUMNS
 
 PATIENCE_S = 20
 """Time in seconds without a message in a game after which the page says for whom it waits."""
@@ -71,18 +72,6 @@ class _Loss(msgspec.Struct):
     reason: str
 
 
-class _Connection(msgspec.Struct, frozen=True):
-    """A connection of a client to a server."""
-
-    id: int
-    client: str
-    server: str
-    protocol: str | None
-    transport: Transport
-    opened_ns: int
-    closed_ns: int | None
-
-
 class TableWatch(msgspec.Struct, frozen=True):
     """State of a live table for the page: its alarms, and the player for whom its game waits."""
 
@@ -105,7 +94,7 @@ class LiveWatch:
         self._losses: dict[int, _Loss] = {}
         """Clients that cannot be reached, by stream."""
         self._lost_servers: dict[str, _Loss] = {}
-        self._connections: Sequence[_Connection] = ()
+        self._connections: Sequence[Stream] = ()
 
     def update(self, reader: Reader, is_live: bool) -> None:
         """Read new rows; only a live session's traffic is watched. Raises sqlite3.Error."""
@@ -178,7 +167,7 @@ class LiveWatch:
     def _waiting(
         self,
         streams: Mapping[str, Sequence[int]],
-        here: Sequence[_Connection],
+        here: Sequence[Stream],
         turn: Sequence[str],
         gone: Collection[str],
     ) -> str | None:
@@ -201,7 +190,7 @@ class LiveWatch:
         )
 
     def _gone_players(
-        self, streams: Mapping[str, Sequence[int]], here: Sequence[_Connection], seated: Collection[str]
+        self, streams: Mapping[str, Sequence[int]], here: Sequence[Stream], seated: Collection[str]
     ) -> dict[str, int]:
         """Return the seated players without an open connection, and since when."""
         gone_ns = {one.id: self._gone_ns(one) for one in here}
@@ -213,14 +202,14 @@ class LiveWatch:
                 found[shortened(name, MAX_TEXT)] = max(times)
         return found
 
-    def _gone_ns(self, connection: _Connection) -> int | None:
+    def _gone_ns(self, connection: Stream) -> int | None:
         """Return since when a client is gone; None if it is not."""
         loss = self._losses.get(connection.id)
         if connection.closed_ns is None and loss is not None:
             return loss.since_ns
         return connection.closed_ns
 
-    def _used(self, connection: _Connection) -> int:
+    def _used(self, connection: Stream) -> int:
         return max(self._used_ns.get(connection.id, {}).values(), default=connection.opened_ns)
 
     def _read_traffic(self, reader: Reader) -> None:
@@ -237,11 +226,10 @@ class LiveWatch:
             self._used_ns.setdefault(stream, {})[direction] = ts_ns
         self._messages = upto
         rows = timeline.connection.execute(
-            "SELECT id, client, server, protocol, transport, opened_ns, closed_ns FROM streams"
-            " WHERE session_id = ? ORDER BY id DESC LIMIT ?",
+            f"SELECT {STREAM_COLUMNS} FROM streams AS s WHERE session_id = ? ORDER BY id DESC LIMIT ?",
             (timeline.session.id, _MAX_STREAMS),
         )
-        self._connections = [_Connection(*row) for row in rows]
+        self._connections = [Stream(*row) for row in rows]
 
     def _read_diagnostics(self, reader: Reader) -> None:
         """Count new errors and warnings, note the latest errors of each table, and lost peers."""
@@ -339,7 +327,7 @@ def _streams_by_player(reader: Reader) -> Mapping[str, list[int]]:
     return found
 
 
-def _is_stopped(source: str, connection: _Connection) -> bool:
+def _is_stopped(source: str, connection: Stream) -> bool:
     """Return True if no program listens at the server's port, which is on this machine, as is its relay."""
     host, _, port = connection.server.rpartition(":")
     transport = connection.transport

@@ -8,7 +8,7 @@ last event.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -221,62 +221,6 @@ class SeenTable:
         if self._is_over and self._game is not None and not self.state.get("games"):
             return _with_game(self.state, self._game, self._part)
         return self.state
-
-
-class Step(msgspec.Struct, eq=False):
-    """An event, its table's state after it, and the time of the next event (None after the last).
-
-    `state` is as in `tables_at` and `game_at`, and valid until the next step.
-    """
-
-    event: Event
-    state: State
-    next_ns: int | None
-
-
-class Steps:
-    """The `wanted` events of a session one by one, of one game if given."""
-
-    def __init__(self, timeline: Timeline, wanted: Callable[[Event], bool], game: Game | None = None) -> None:
-        self._timeline = timeline
-        self._wanted = wanted
-        self._game = game
-        self._states: dict[int, State] = {}
-        self._part: Any = None
-
-    def between(self, first_id: int, last_id: int) -> Iterator[Step]:
-        """Yield the steps from the event `first_id` to `last_id`."""
-        condition, parameters = "e.id BETWEEN ? AND ?", [first_id, last_id]
-        if self._game is not None:
-            condition, parameters = f"{condition} AND +e.table_id = ?", [*parameters, self._game.table_id]
-        # A step is complete when the next one is known; events between them are held with it.
-        waiting: list[Event] = []
-        for event in self._timeline.events(condition, parameters):
-            if self._shown(event):
-                yield from self._play(waiting, event.ts_ns)
-                waiting = []
-            waiting.append(event)
-        yield from self._play(waiting, None)
-
-    def _shown(self, event: Event) -> bool:
-        return self._wanted(event) and (self._game is None or event.game_id == self._game.id)
-
-    def _play(self, events: list[Event], next_ns: int | None) -> Iterator[Step]:
-        for event in events:
-            state = self._apply(event)
-            if self._shown(event):
-                yield Step(event, state, next_ns)
-
-    def _apply(self, event: Event) -> State:
-        state = self._states.get(event.table_id)
-        if state is None:
-            state = self._timeline.state_at(event.table_id, event.seq - 1)
-            self._states[event.table_id] = state
-        if self._game is None:
-            apply(state, event.changes)
-            return state
-        self._part = _apply_to_game(state, event.changes, self._game.id) or self._part
-        return _with_game(state, self._game.id, self._part)
 
 
 def find_game(timeline: Timeline, number: int) -> Game:

@@ -66,8 +66,8 @@ class Timeline:
         """Number of times that the session was reread."""
         self._tables: dict[int, TableInfo] = {}
         self._streams: dict[int, Stream] = {}
-        self._passing: tuple[int, int, State] = (0, 0, {})
-        """A table's state after an event; see `passing_state`."""
+        self._passing: dict[int, tuple[int, State]] = {}
+        """Each table's latest state after an event; see `passing_state`."""
         self._latest: Event | None = None
 
     @cached_property
@@ -268,14 +268,14 @@ class Timeline:
         return state
 
     def passing_state(self, table_id: int, seq: int) -> State:
-        """Return such a state, valid until the next call: cheap for going through a table."""
-        table, reached, state = self._passing
-        if table == table_id and reached <= seq <= reached + _MAX_STEPS:
-            for step in self.events_between(table, reached, seq):
+        """Return such a state, valid until the next call for its table: cheap for going through it."""
+        reached, state = self._passing.get(table_id, (seq + 1, {}))
+        if reached <= seq <= reached + _MAX_STEPS:
+            for step in self.events_between(table_id, reached, seq):
                 apply(state, step.changes)
         else:
             state = self.state_at(table_id, seq)
-        self._passing = table_id, seq, state
+        self._passing[table_id] = seq, state
         return state
 
     def last_event(self) -> int:

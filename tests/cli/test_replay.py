@@ -19,15 +19,9 @@ from strength import a_few
 
 from kiebitz.cli.replay import playback
 from kiebitz.cli.replay.playback import RecordedPace
-from kiebitz.dissectors.model import Event
-from kiebitz.storage.read.seek import Step
 
 TINY = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
 COMMAND = [sys.executable, "-m", "kiebitz", "replay", TINY]
-
-
-def step(ts_ns: int, next_ns: int | None) -> Step:
-    return Step(Event(1, 1, None, 1, ts_ns, "rolls", None, {}, []), {}, next_ns)
 
 
 class Clock:
@@ -47,14 +41,14 @@ def test_pace_does_not_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = RecordedPace(4.0)
     for number in range(1000):
         clock.now += 0.01 if number else 0.0
-        assert pace.wait(step(number * 10**9, (number + 1) * 10**9))
+        assert pace.wait(number * 10**9, (number + 1) * 10**9)
     assert clock.now == pytest.approx(100.0 + 1000 / 4)
 
 
 def test_pace_of_zero_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(playback, "time", clock)
-    assert RecordedPace(0.0).wait(step(0, 10**18))
+    assert RecordedPace(0.0).wait(0, 10**18)
     assert clock.now == 100.0
 
 

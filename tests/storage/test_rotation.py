@@ -21,6 +21,7 @@ from kiebitz.storage.read.seek import END, Position, game_at
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.resuming import ResumedRecorder
 from kiebitz.storage.recording.rotation import RotatingRecorder
+from kiebitz.storage.session.session import Session
 
 RECORDED = [
     "maexchen-head-tiny.pcap",
@@ -104,6 +105,23 @@ def test_the_state_is_there_before_anything_happens(tmp_path: Path) -> None:
         assert list(begun.events()) == []
     drawn = kiebitz("state", str(second), "--game", "1")
     assert "5,3" in drawn.out
+
+
+def test_a_session_goes_on_in_the_next_database(tmp_path: Path) -> None:
+    items, path = in_the_midst(), tmp_path / "game.db"
+    recorder = recorder_into(path)
+    recorder.record(items[:-1])
+    recorder.commit()
+    session = Session(timeline_of(open_existing(str(path))), str(path))
+    known = [event.number for event in session.events()]
+    followed = session.follow()
+    assert [next(followed).number for _ in known] == known
+    recorder.continue_in(str(tmp_path / "game_00001_20260101000000.db"))
+    recorder.record(items[-1:])
+    recorder.close()
+    assert [event.number for event in followed] == [known[-1] + 1]
+    assert [stream.player for stream in session.streams()] == ["alice"]
+    session.close()
 
 
 @pytest.mark.parametrize(

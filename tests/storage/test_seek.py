@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 
 import pytest
@@ -21,8 +20,6 @@ from kiebitz.storage.read.seek import (
     Position,
     PositionError,
     SeenTable,
-    Steps,
-    find_game,
     first_event,
     game_at,
     last_event,
@@ -129,31 +126,10 @@ def test_every_game_ends_with_its_result(long: Timeline) -> None:
             assert part["phase"] == "canceled"
 
 
-def test_steps_have_the_states_of_their_moments(long: Timeline) -> None:
+def test_states_in_passing_are_those_of_their_moments(long: Timeline) -> None:
     events = list(long.events("e.id BETWEEN 190 AND 420"))
-    steps = Steps(long, lambda event: True).between(190, 420)
-    for event, step in zip(events, steps, strict=True):
-        assert step.event.id == event.id
-        assert step.state == long.state_at(event.table_id, event.seq)
-
-
-def test_steps_of_a_game_have_its_states(long: Timeline) -> None:
-    game = find_game(long, 40)
-    steps = 0
-    for step in Steps(long, lambda event: True, game).between(0, long.last_event()):
-        steps += 1
-        expected = game_at(long, game.id, Position(event=step.event.id)).state
-        assert json.dumps(step.state, sort_keys=True) == json.dumps(expected, sort_keys=True)
-    assert steps == sum(event.game_id == game.id for event in long.events())
-
-
-def test_unwanted_events_change_the_state_all_the_same(tiny: Timeline) -> None:
-    events = [event for event in tiny.events() if event.kind == "announced"]
-    steps = Steps(tiny, lambda event: event.kind == "announced").between(0, tiny.last_event())
-    times = [event.ts_ns for event in events[1:]] + [None]
-    for event, next_ns, step in zip(events, times, steps, strict=True):
-        assert (step.event.id, step.next_ns) == (event.id, next_ns)
-        assert step.state == tiny.state_at(event.table_id, event.seq)
+    for event in (*events, *events[::-7], *events[::90]):
+        assert long.passing_state(event.table_id, event.seq) == long.state_at(event.table_id, event.seq)
 
 
 @pytest.mark.parametrize("game", GAMES)
