@@ -18,7 +18,7 @@ from kiebitz.cli.spectator.followed_session import EventCursor, FollowedSession
 from kiebitz.cli.terminal.console import COLOURS
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.terminal.table import short_address
-from kiebitz.dissectors.model import PUBLIC, Action, Direction, Message, Stream
+from kiebitz.dissectors.model import PUBLIC, Direction, Message, Stream
 from kiebitz.services.wording import gravest_of
 from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
@@ -143,7 +143,7 @@ class MessageRows(FoundRows):
             self._line(
                 rows[number],
                 [diagnostic.severity for diagnostic in diagnostics.get(number, ())],
-                altered.action(number) if altered is not None else None,
+                altered,
             )
             if number in rows
             else Text(
@@ -152,7 +152,7 @@ class MessageRows(FoundRows):
             for number in numbers
         ]
 
-    def _line(self, message: Message, severities: Sequence[str], altered: Action | None) -> Text:
+    def _line(self, message: Message, severities: Sequence[str], altered: AlteredMessages | None) -> Text:
         gravest = gravest_of(severities)
         client = ALL_PLAYERS if self._watched.player == PUBLIC else _client(message.stream)
         mark = "" if gravest in (None, "note") else "! " if gravest == "error" else "? "

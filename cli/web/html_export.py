@@ -332,9 +332,9 @@ class _PageBuilder:
 
     def event(self, seen: Event, player: str | None, title: str) -> int:
         """Add an event as a player sees it, and return its index."""
-        altered = None if player is not None else self._altered.action_of_event(seen.id)
-        timeline, sentence = self.reader.timeline, self.reader.visibility.sentence(seen)
-        self.events.append(project(_Event, event_record(timeline, seen, sentence, altered), title=title))
+        altered = None if player is not None else self._altered
+        record = event_record(self.reader.visibility, seen, altered)
+        self.events.append(project(_Event, record, title=title))
         return len(self.events) - 1
 
     def _count(self, steps: int) -> None:

@@ -78,15 +78,7 @@ def events(reader: Reader, table: TableInfo, rows: ViewRows, place: RowRange) ->
 def event_records(reader: Reader, events: Iterable[Event], player: str | None) -> list[EventRecord]:
     """Return visible events as records; a player's view does not show alterations."""
     altered = AlteredMessages(reader.timeline) if player is None else None
-    return [
-        event_record(
-            reader.timeline,
-            event,
-            reader.visibility.sentence(event),
-            altered.action_of_event(event.id) if altered is not None else None,
-        )
-        for event in events
-    ]
+    return [event_record(reader.visibility, event, altered) for event in events]
 
 
 # Messages.
@@ -115,8 +107,7 @@ def message_records(reader: Reader, player: str | None, found: Sequence[Message]
     altered = AlteredMessages(timeline) if player is None else None
     listed = []
     for row in found:
-        done = altered.action(row.id) if altered is not None else None
-        message = message_record(timeline, row, done)
+        message = message_record(timeline, row, altered)
         gravest = gravest_of([diagnostic.severity for diagnostic in diagnostics.get(row.id, ())])
         listed.append(project(records.Message, message, words=field_words(row.fields), severity=gravest))
     return listed

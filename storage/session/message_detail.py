@@ -158,22 +158,22 @@ class MessageDetails:
         frame = self._frame(row, dissector)
         data = frame.data[:MAX_BYTES]
         # A player knows the received bytes, not the alterations.
-        altered = AlteredMessages(self.timeline).of(row.id) if as_player is None else None
-        done = None if altered is None else altered.action
+        altered = AlteredMessages(self.timeline) if as_player is None else None
+        alteration = altered.of(row.id) if altered is not None else None
         copies, in_all = self._copies(row, as_player)
         return MessageDetail(
-            message_record(self.timeline, row, done),
+            message_record(self.timeline, row, altered),
             protocol,
             _about(dissector, row, data),
             data,
             max((len(frame.data) if frame.spans else row.length) - len(data), 0),
             _pieces(dissector, row.direction, data),
             tuple(self._diagnostics(row, frame, as_player)),
-            None if seen is None else self._event_record(seen, as_player),
+            None if seen is None else event_record(self._visibility, seen, altered),
             () if record is None or seen is None else tuple(self._changes(record, as_player)),
             copies,
             in_all,
-            None if altered is None else self._as_sent(altered, dissector, row.direction),
+            None if alteration is None else self._as_sent(alteration, dissector, row.direction),
         )
 
     def neighbours(self, message: Message, count: int) -> tuple[list[StoredMessage], list[StoredMessage]]:
@@ -229,10 +229,6 @@ class MessageDetails:
 
     def _event(self, event_id: int | None) -> StoredEvent | None:
         return self.timeline.event(event_id) if event_id is not None else None
-
-    def _event_record(self, event: StoredEvent, as_player: str | None) -> Event:
-        done = AlteredMessages(self.timeline).action_of_event(event.id) if as_player is None else None
-        return event_record(self.timeline, event, self._visibility.sentence(event), done)
 
     def _changes(self, event: StoredEvent, as_player: str | None) -> Iterator[ChangeDetail]:
         """Yield the changes of an event, as far as a player could know."""

@@ -280,7 +280,7 @@ class Session:
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("messages", after)
         for row in stored_messages(self.timeline, *condition, above):
-            yield message_record(self.timeline, row, altered.action(row.id))
+            yield message_record(self.timeline, row, altered)
 
     def alterations(self, wanted: str | Filter | None = None, after: int = 0) -> Iterator[Alteration]:
         """Yield the alterations with ids above `after`, in order.
@@ -327,8 +327,7 @@ class Session:
         altered = AlteredMessages(self.timeline)
         above = self.timeline.numbers.row_id("events", after)
         for event in self.timeline.events(f"e.id > ? AND ({condition})", [above, *parameters]):
-            done = altered.action_of_event(event.id)
-            yield event_record(self.timeline, event, visibility.sentence(event), done)
+            yield event_record(visibility, event, altered)
 
     def _seen_events(self, wanted: Filter | None, player: str, after: int) -> Iterator[Event]:
         """Yield the events that a player sees, without alterations, which players cannot know."""
@@ -336,7 +335,7 @@ class Session:
         rows = SeenRows(visibility, player, wanted)
         above = self.timeline.numbers.row_id("events", after)
         for seen in filter(None, map(rows.event, self.timeline.events("e.id > ?", [above]))):
-            yield event_record(self.timeline, seen, visibility.sentence(seen), None)
+            yield event_record(visibility, seen, None)
 
     def diagnostics(self, wanted: str | Filter | None = None) -> Iterator[Diagnostic]:
         """Yield the diagnostics that pass a filter, in order of time."""
@@ -432,8 +431,8 @@ def project(kind: type[_Record], record: msgspec.Struct, **other: Any) -> _Recor
     return kind(*(other[name] if name in other else getattr(record, name) for name in kind.__struct_fields__))
 
 
-def message_record(timeline: Timeline, row: StoredMessage, altered: Action | None) -> Message:
-    """Return the record of a stored message."""
+def message_record(timeline: Timeline, row: StoredMessage, altered: AlteredMessages | None) -> Message:
+    """Return the record of a stored message; without `altered`, it does not show an alteration."""
     numbers, stream = timeline.numbers, row.stream
     dissector = dissector_of(stream.protocol)
     return Message(
@@ -453,12 +452,13 @@ def message_record(timeline: Timeline, row: StoredMessage, altered: Action | Non
         row.length,
         numbers.number_if_any("games", row.game_id),
         numbers.number_if_any("events", row.event_id),
-        altered,
+        altered.action(row.id) if altered is not None else None,
     )
 
 
-def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: Action | None) -> Event:
-    """Return the record of a stored event."""
+def event_record(visibility: Visibility, seen: StoredEvent, altered: AlteredMessages | None) -> Event:
+    """Return the record of an event as a viewer sees it; without `altered`, it does not show alterations."""
+    timeline = visibility.timeline
     numbers = timeline.numbers
     return project(
         Event,
@@ -468,8 +468,8 @@ def event_record(timeline: Timeline, seen: StoredEvent, sentence: str, altered: 
         table=seen.table_id,
         server=timeline.table(seen.table_id).server,
         game=numbers.number_if_any("games", seen.game_id),
-        sentence=sentence,
-        altered=altered,
+        sentence=visibility.sentence(seen),
+        altered=altered.action_of_event(seen.id) if altered is not None else None,
     )
 
 
