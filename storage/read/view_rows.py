@@ -13,7 +13,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import PUBLIC, Event, Message, Severity, TableInfo
-from kiebitz.storage.database.schema import SESSION_CONDITIONS
+from kiebitz.storage.database.schema import OF_SESSION
 from kiebitz.storage.read.conditions import sql_condition
 from kiebitz.storage.read.message_queries import (
     Parameters,
@@ -160,7 +160,7 @@ class ViewRows:
         condition, parameters = self._condition(target, table)
         query = (
             f"SELECT {alias}.id FROM {target} AS {alias} WHERE {alias}.id > ? AND {alias}.id <= ?"
-            f" AND +{alias}.{SESSION_CONDITIONS[target]} AND {condition} ORDER BY {alias}.id"
+            f" AND {OF_SESSION.format(alias)} AND {condition} ORDER BY {alias}.id"
         )
 
         def lookup(after: int, upto: int) -> Sequence[int]:
