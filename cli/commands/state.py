@@ -18,6 +18,7 @@ from kiebitz.services.standard_streams import warn
 from kiebitz.storage.read.seek import END, Position, TablePosition, game_at, state_of_game, tables_at
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
+from kiebitz.storage.session.session import Session
 
 # It loads Rich, without which help and errors come sooner.
 if TYPE_CHECKING:
@@ -58,15 +59,28 @@ def state(
         raise click.UsageError("--json and --svg exclude each other")
     timeline = open_session_as(session, player)
     at = moment or END
+    if as_json:
+        found = Session(timeline).tables(at, player, number)
+        write_json_array(
+            {
+                "table": one.id,
+                "protocol": one.protocol,
+                "server": one.server,
+                "game": number,
+                "event": one.event,
+                "time": one.time,
+                "state": one.state,
+            }
+            for one in found
+        )
+        return
     tables = tables_at(timeline, at) if number is None else [game_at(timeline, number, at)]
     visibility = Visibility(timeline)
     spectator_view = SpectatorView(timeline, player, visibility)
     known = visibility.tables_of(player)
     tables = [found for found in tables if found.table.id in known]
     game = timeline.numbers.row_id_if_any("games", number)
-    if as_json:
-        _write_json(timeline, tables, spectator_view, number, game)
-    elif tables and svg is not None:
+    if tables and svg is not None:
         _write_svg(svg, session, timeline, tables, spectator_view, game)
     elif tables:
         _draw(timeline, tables, spectator_view, game)
@@ -76,28 +90,6 @@ def state(
             if player is None or not timeline.tables()
             else f"{player} has no connection to this table"
         )
-
-
-def _write_json(
-    timeline: Timeline,
-    tables: Sequence[TablePosition],
-    spectator_view: SpectatorView,
-    number: int | None,
-    game: int | None,
-) -> None:
-    rows = [
-        {
-            "table": found.table.id,
-            "protocol": found.table.protocol,
-            "server": found.table.server,
-            "game": number,
-            "event": timeline.numbers.number("events", found.event.id) if found.event is not None else None,
-            "time": spectator_view.seconds(found.event) if found.event is not None else None,
-            "state": spectator_view.state(found.table.id, found.seq, found.state, game),
-        }
-        for found in tables
-    ]
-    write_json_array(rows)
 
 
 def _draw(

@@ -56,13 +56,6 @@ class SpectatorView:
         """Return whether an event is visible."""
         return self.seen(event) is not None
 
-    def state(self, table_id: int, seq: int, state: State, game: int | None = None) -> State:
-        """Return the visible part of a table's `state` after event `seq`, with games by number.
-
-        With `game`, a row id, the state has only that game.
-        """
-        return self._timeline.numbers.state(self._seen_state(table_id, seq, state, game))
-
     def _seen_state(self, table_id: int, seq: int, state: State, game: int | None) -> State:
         if self._player is not None:
             state = self._visibility.state(self._player, table_id, seq)

@@ -32,7 +32,7 @@ from kiebitz.cli.tui.sequence_pane import SequencePane
 from kiebitz.cli.tui.strip_rendering import has_letters
 from kiebitz.cli.tui.timeline_bar import Bar, pane_title, status_line
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.services.sessions import open_session
+from kiebitz.services.sessions import session_at
 from kiebitz.storage.database.schema import StorageError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class WatchApp(App[int], inherit_bindings=False):
     def _show_dissected(self, found: Dissected) -> None:
         with self.reporting_errors():
             try:
-                timeline = open_session(found.database, found.session_id)
+                timeline = session_at(found.database, found.session_id)
             except StorageError as error:
                 self.note(str(error))
                 return

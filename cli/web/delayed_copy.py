@@ -19,7 +19,7 @@ import msgspec
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.registry import using_copies
-from kiebitz.services.sessions import open_session
+from kiebitz.services.sessions import session_at
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.opening import open_for_writing
 from kiebitz.storage.database.recorder_lock import lock
@@ -83,7 +83,7 @@ class CopiedSession:
     def __init__(self, path: str, session_id: int, target: str) -> None:
         self.path = path
         self._session_id = session_id
-        self._timeline = open_session(path, session_id)
+        self._timeline = session_at(path, session_id)
         self._source = self._timeline.connection
         bounds = {"session": session_id, "streams": self._timeline.session.before["streams"]}
         # A session that continues is the only one in its database, and has streams of the one before.
@@ -234,7 +234,7 @@ class DelayedCopy:
     def _copy(self) -> None:
         path, session_id = self._place
         part = CopiedSession(path, session_id, self.path)
-        followed = Follower(open_session(path, session_id), path)
+        followed = Follower(session_at(path, session_id), path)
         part.write_until(time.time_ns() - int(self._delay_s * 1e9))
         self._look(part)
         self._is_ready.set()

@@ -36,7 +36,7 @@ from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.registry import dissector_of, using_copies
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.services.sessions import open_session
+from kiebitz.services.sessions import session_at
 from kiebitz.services.standard_streams import warn
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.session.follower import Follower
@@ -263,7 +263,7 @@ class EventStream:
 
     def _poll(self) -> None:
         path = self._served.path
-        followed = Follower(open_session(path, self._served.session_id), path)
+        followed = Follower(session_at(path, self._served.session_id), path)
         reader = Reader(self._served)
         for table in followed.tables():
             dissector_of(table.protocol)

@@ -15,12 +15,10 @@ from kiebitz.cli.web import records
 from kiebitz.cli.web.reader import Reader
 from kiebitz.cli.web.request_params import RowRange, read_window
 from kiebitz.dissectors.escaping import field_words
-from kiebitz.dissectors.filters import Row
 from kiebitz.dissectors.filters.fields import ALIASES
 from kiebitz.dissectors.model import (
     DIRECTIONS,
     PUBLIC,
-    Altered,
     Blame,
     Event,
     Group,
@@ -30,7 +28,7 @@ from kiebitz.dissectors.model import (
 )
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.wording import GRAVITY, gravest_of
-from kiebitz.storage.read.alterations import AlteredMessages, original_message
+from kiebitz.storage.read.alterations import AlteredMessages
 from kiebitz.storage.read.message_queries import (
     StoredDiagnostic,
     diagnostics_of_messages,
@@ -111,21 +109,6 @@ def message_records(reader: Reader, player: str | None, found: Sequence[Message]
         gravest = gravest_of([diagnostic.severity for diagnostic in diagnostics.get(row.id, ())])
         listed.append(project(records.Message, message, words=field_words(row.fields), severity=gravest))
     return listed
-
-
-def passes_original(reader: Reader, rows: ViewRows, altered: Altered) -> bool:
-    """Return True if the original of an altered message matches, in the full view."""
-    if rows.wanted is None:
-        return True
-    timeline = reader.timeline
-    passes = rows.wanted.predicate("messages", timeline.numbers)
-    return passes(
-        Row(
-            timeline.started_ns,
-            [original_message(altered)],
-            session_id=timeline.session.id,
-        )
-    )
 
 
 def message_at(reader: Reader, table: TableInfo, seq: int) -> int | None:

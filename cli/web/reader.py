@@ -20,11 +20,10 @@ from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.model import PUBLIC, TableInfo
 from kiebitz.dissectors.registry import Copies, using_copies
 from kiebitz.services.damage import damaged_database
-from kiebitz.services.sessions import open_session
+from kiebitz.services.sessions import session_at
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.read.players import check_player
 from kiebitz.storage.read.timeline import Timeline
@@ -118,7 +117,7 @@ class Reader(SessionReader):
             OrderedDict()
         )
         """The latest pictures by table, event, player, game and seat; see `render_table`."""
-        self._begin(timeline or open_session(served.path, served.session_id))
+        self._begin(timeline or session_at(served.path, served.session_id))
 
     def _begin(self, timeline: Timeline, before: Inheritance | None = None) -> None:
         self.open(timeline, before)
@@ -136,7 +135,7 @@ class Reader(SessionReader):
         """Refresh the reader; return True if anything has changed."""
         if (self.served.path, self.served.session_id) != self._place:
             # A database that cannot be opened is tried again.
-            timeline = open_session(self.served.path, self.served.session_id)
+            timeline = session_at(self.served.path, self.served.session_id)
             # The next database has the same streams, but not all events that name their players.
             before = self.visibility.inheritance() if self.served.dissection is None else None
             self.close()
@@ -168,12 +167,6 @@ class Reader(SessionReader):
                 self._spectator_views.popitem(last=False)
         self._spectator_views.move_to_end(player)
         return spectator_view
-
-    def state(self, table_id: int, seq: int, player: str | None) -> State:
-        """Return a table's state after event `seq` in a player's view."""
-        if player is None:
-            return self.timeline.state_at(table_id, seq)
-        return self.visibility.state(player, table_id, seq)
 
     def table(self, number: int, player: str | None = None) -> TableInfo:
         """Return a table visible to a player. Raises NotThereError."""

@@ -168,7 +168,7 @@ def _events(reader: Reader, request: ApiRequest) -> records.Events:
 def _state(reader: Reader, request: ApiRequest) -> records.StateAt:
     table = _table(reader, request)
     seq = _at(reader, request, table)
-    state = reader.state(table.id, seq, request.player)
+    state = reader.visibility.state(request.player, table.id, seq)
     numbers = reader.timeline.numbers
     event = next(reader.timeline.events_between(table.id, seq - 1, seq), None)
     return records.StateAt(

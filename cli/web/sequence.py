@@ -9,14 +9,13 @@ from kiebitz.cli.web.lists import (
     diagnostic_record,
     event_records,
     messages,
-    passes_original,
 )
 from kiebitz.cli.web.reader import Reader
 from kiebitz.cli.web.request_params import RowRange
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Event, TableInfo
-from kiebitz.storage.read.alterations import alterations
+from kiebitz.storage.read.alterations import alterations, original_filter
 from kiebitz.storage.read.message_queries import placeholders
 from kiebitz.storage.read.view_rows import ViewRows
 
@@ -90,11 +89,12 @@ def dropped_messages(
         return
     numbers = reader.timeline.numbers
     condition = "a.original IS NOT NULL AND a.length = 0 AND a.ts_ns BETWEEN ? AND ?"
+    passes = original_filter(reader.timeline, rows.wanted)
     for row in alterations(reader.timeline, condition, times):
         stream = row.stream
         if table is not None and (stream.server, stream.protocol) != (table.server, table.protocol):
             continue
-        if not passes_original(reader, rows, row):
+        if not passes(row):
             continue
         yield records.DroppedMessage(
             row.id,

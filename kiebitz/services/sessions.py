@@ -85,7 +85,7 @@ def session_of(connection: sqlite3.Connection, path: str, number: int | None) ->
     return Timeline(connection, found[-1]), scalar(connection, "SELECT count(*) FROM sessions")
 
 
-def open_session(path: str, number: int) -> Timeline:
+def session_at(path: str, number: int) -> Timeline:
     """Return a session of a database on a connection of its own. Raises StorageError."""
     return session_of(open_existing(path), path, number)[0]
 

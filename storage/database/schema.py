@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self, get_args
 
 import msgspec
@@ -396,10 +396,10 @@ def optional_tables(connection: sqlite3.Connection) -> list[str]:
     return [table for table in OPTIONAL_TABLES if table in found]
 
 
-def create_indexes(connection: sqlite3.Connection, tables: Collection[str] = TABLES) -> None:
-    """Create the missing indexes of these tables. Raises sqlite3.Error."""
-    for name in tables:
-        for columns in INDEXES.get(name, ()):
+def create_indexes(connection: sqlite3.Connection) -> None:
+    """Create the missing indexes. Raises sqlite3.Error."""
+    for name, several in INDEXES.items():
+        for columns in several:
             index = "_".join(("idx", name, *columns))
             quoted = ", ".join(f'"{column}"' for column in columns)
             connection.execute(f'CREATE INDEX IF NOT EXISTS "{index}" ON "{name}" ({quoted})')

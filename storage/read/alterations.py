@@ -6,8 +6,8 @@ message has no forwarded bytes, and so no row among the messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,9 @@ from kiebitz.dissectors.grammar.grammar import UNREADABLE
 from kiebitz.dissectors.model import Action, Altered, Message, Stream
 from kiebitz.storage.database.schema import ALTERATION_OF_MESSAGE, OF_SESSION, SESSION_CONDITIONS
 from kiebitz.storage.read.timeline import Timeline, check_ascending
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.filters import Filter
 
 ACTION_WORDS: dict[Action, str] = {
     "drop": "dropped",
@@ -143,4 +146,16 @@ def original_message(altered: Altered) -> Message:
         altered.offset,
         len(altered.original or b""),
         altered=altered.action,
+    )
+
+
+def original_filter(timeline: Timeline, wanted: Filter | None) -> Callable[[Altered], bool]:
+    """Return the test whether the original of an altered message passes a filter."""
+    if wanted is None:
+        return lambda altered: True
+    from kiebitz.dissectors.filters import Row
+
+    passes, session = wanted.predicate("messages", timeline.numbers), timeline.session
+    return lambda altered: passes(
+        Row(timeline.started_ns, [original_message(altered)], session_id=session.id)
     )

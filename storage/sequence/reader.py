@@ -61,9 +61,7 @@ class Window(NamedTuple):
     events: tuple[int, int]
 
 
-def read_sequence(
-    timeline: Timeline, part: PartRequest, player: str | None = None, visibility: Visibility | None = None
-) -> Sequence:
+def read_sequence(timeline: Timeline, part: PartRequest, player: str | None = None) -> Sequence:
     """Return the diagram of a part of a session; with `player`, of what that player could observe.
 
     Raises SelectionError if the part is empty, PositionError, and StorageError if the player has no
@@ -71,12 +69,10 @@ def read_sequence(
     """
     selection = select(timeline, part) if part != PartRequest() else None
     window = Window(selection.messages.span, selection.events.span) if selection is not None else None
-    return _Reader(timeline, player, visibility, window, selection, part.wanted).read()
+    return _Reader(timeline, player, Visibility(timeline), window, selection, part.wanted).read()
 
 
-def read_window(
-    timeline: Timeline, window: Window, player: str | None = None, visibility: Visibility | None = None
-) -> Sequence:
+def read_window(timeline: Timeline, window: Window, player: str | None, visibility: Visibility) -> Sequence:
     """Return the diagram of a window of a session. Raises StorageError as `read_sequence`."""
     return _Reader(timeline, player, visibility, window).read()
 
@@ -88,14 +84,14 @@ class _Reader:
         self,
         timeline: Timeline,
         player: str | None,
-        visibility: Visibility | None,
+        visibility: Visibility,
         window: Window | None,
         selection: Selection | None = None,
         wanted: Filter | None = None,
     ) -> None:
         self._timeline = timeline
         self._player = player
-        self._visibility = visibility or Visibility(timeline)
+        self._visibility = visibility
         self._window = window
         self._selection = selection
         self._wanted = wanted

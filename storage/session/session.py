@@ -23,10 +23,9 @@ from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.database.opening import LOCK_TIMEOUT_S
 from kiebitz.storage.read.alterations import (
     AlteredMessages,
-    StoredAlteration,
     alterations,
     altered_message_ids,
-    original_message,
+    original_filter,
 )
 from kiebitz.storage.read.conditions import compile_optional_filter, sql_condition
 from kiebitz.storage.read.event_text import seconds_between, utc
@@ -35,7 +34,7 @@ from kiebitz.storage.read.message_queries import diagnostics as stored_diagnosti
 from kiebitz.storage.read.message_queries import messages as stored_messages
 from kiebitz.storage.read.message_queries import streams as stored_streams
 from kiebitz.storage.read.players import named_result
-from kiebitz.storage.read.seek import find_game, game_at, parse_position, state_of_game, tables_at
+from kiebitz.storage.read.seek import Position, find_game, game_at, parse_position, state_of_game, tables_at
 from kiebitz.storage.read.seen_rows import SeenRows
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.read.visibility import Visibility
@@ -43,7 +42,6 @@ from kiebitz.storage.session.follower import Follower
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter
-    from kiebitz.dissectors.filters import Row as FilterRow
     from kiebitz.dissectors.statistics.results import TableStatistics
 
 _POLL_S = 0.05
@@ -287,12 +285,11 @@ class Session:
 
         A filter applies to the original messages.
         """
-        compiled = _compiled(wanted)
-        passes = compiled.predicate("messages", self.timeline.numbers) if compiled is not None else None
+        passes = original_filter(self.timeline, _compiled(wanted))
         numbers = self.timeline.numbers
         came = altered_message_ids(self.timeline, after)
         for row in alterations(self.timeline, after=after):
-            if passes is not None and not passes(self._original(row)):
+            if not passes(row):
                 continue
             yield project(
                 Alteration,
@@ -305,12 +302,6 @@ class Session:
                 sent=None if row.sent_ns is None else self.timeline.seconds(row.sent_ns),
                 message=numbers.number_if_any("messages", came.get(row.id)),
             )
-
-    def _original(self, row: StoredAlteration) -> FilterRow:
-        from kiebitz.dissectors.filters import Row
-
-        session = self.timeline.session.id
-        return Row(self.timeline.started_ns, [original_message(row)], session_id=session)
 
     def events(
         self, wanted: str | Filter | None = None, as_player: str | None = None, after: int = 0
@@ -348,8 +339,11 @@ class Session:
 
         Raises PositionError for a position or a game that the session does not have.
         """
+        return self.tables(parse_position(at), as_player, game)
+
+    def tables(self, moment: Position, as_player: str | None = None, game: int | None = None) -> list[Table]:
+        """Return the same for a parsed position."""
         numbers = self.timeline.numbers
-        moment = parse_position(at)
         found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
         if as_player is not None:
             visibility = Visibility(self.timeline)

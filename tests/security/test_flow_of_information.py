@@ -344,7 +344,7 @@ def shown(reader: Reader, player: str) -> tuple[list[tuple[int, str]], State]:
     """Return the events and the last state of a player."""
     found = reader.rows(player).events(1, 0, None)
     events = [(event.id, reader.visibility.sentence(event)) for event in found]
-    return events, reader.state(1, reader.timeline.last_seq(1), player)
+    return events, reader.visibility.state(player, 1, reader.timeline.last_seq(1))
 
 
 def test_a_live_session_grows_as_it_is_read_later(tmp_path: Path) -> None:
@@ -429,11 +429,11 @@ def test_hidden_victory_points_are_those_of_own_copies() -> None:
                 told[str(about["id"])] = about["Siegpunkte"]
             if event.seq % 40:
                 continue
-            for own in reader.state(event.table_id, event.seq, player).get("games", {}).values():
+            for own in reader.visibility.state(player, event.table_id, event.seq).get("games", {}).values():
                 known = {
                     number: seat["points"] for number, seat in own["players"].items() if "points" in seat
                 }
                 assert known.items() <= told.items()
-                (whole,) = reader.state(event.table_id, event.seq, None)["games"].values()
+                (whole,) = reader.visibility.state(None, event.table_id, event.seq)["games"].values()
                 hidden += any(whole["players"][number]["points"] != known[number] for number in known)
     assert hidden > 5
