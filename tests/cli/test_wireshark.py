@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
 from drafted_protocols import SOCKET_FILE, WIRES, Game
+from file_conversations import DATA as FILES
 from file_formats import (
-    COUNTED,
-    COUNTED_FRAMES,
+    IN_ORDER,
     PAIRS,
-    READ_IN_ORDER,
     USUAL,
     messages,
     protocol,
+    sent_by,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -272,10 +272,10 @@ def test_every_framing_and_format_is_covered(framing: str, of: str, tmp_path: Pa
 
 @pytest.mark.full
 def test_messages_end_where_their_fields_do(tmp_path: Path) -> None:
-    (tmp_path / "counted.toml").write_text(COUNTED)
-    write_capture(tmp_path / "counted.pcap", "tcp", 4710, COUNTED_FRAMES)
-    found = compare(tmp_path / "counted.pcap", "counted", tmp_path, "-P", str(tmp_path / "counted.toml"))
-    assert (found.messages, found.differences) == (len(COUNTED_FRAMES), [])
+    sent = sent_by("counted", "sound", "malformed")
+    write_capture(tmp_path / "counted.pcap", "tcp", 4710, sent)
+    found = compare(tmp_path / "counted.pcap", "counted", tmp_path, "-P", str(FILES / "counted.toml"))
+    assert (found.messages, found.differences) == (len(sent), [])
 
 
 TALKS: dict[str, tuple[str, list[tuple[Direction, bytes]]]] = {
@@ -332,14 +332,13 @@ def test_fields_can_be_filtered(expression: str, packets: int, tmp_path: Path) -
 
 
 @pytest.mark.full(but=1)
-@pytest.mark.parametrize("name", READ_IN_ORDER)
+@pytest.mark.parametrize("name", IN_ORDER)
 def test_counted_lists_are_those_of_kiebitz(name: str, tmp_path: Path) -> None:
-    text, frames = READ_IN_ORDER[name]
-    protocol = tomllib.loads(text)["protocol"]
+    file, frames = FILES / f"{name}.toml", [frame for _, frame in sent_by(name)]
+    protocol = tomllib.loads(file.read_text())["protocol"]
     sent = [*frames, *(frame.replace(b" 2 ", b" 3 ") for frame in frames if b" 2 " in frame)]
-    (tmp_path / "file.toml").write_text(text)
     write_capture(tmp_path / "file.pcap", "tcp", 4710, [("s2c", frame) for frame in sent])
-    found = compare(tmp_path / "file.pcap", protocol, tmp_path, "-P", str(tmp_path / "file.toml"))
+    found = compare(tmp_path / "file.pcap", protocol, tmp_path, "-P", str(file))
     # Of lists cut by a pattern, or counted within a word, tshark has the text.
     differences = [each for each in found.differences if not re.search("FEN|HAND|TABLE", each)]
     assert (found.messages, differences) == (len(sent), [])

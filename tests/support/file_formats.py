@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from file_conversations import dissector_named, dissector_of
 from hypothesis import strategies as st
+from message_cases import groups
+from snapshots import DATA
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.field_type import FieldType
@@ -17,8 +20,6 @@ from kiebitz.dissectors.grammar.json import types as json_types
 from kiebitz.dissectors.grammar.xml.shapes import Compound, ElementList
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file import binary_types, text_types
-from kiebitz.dissectors.protocol_file.dissector import dissector_from
-from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 
 CODED = "'0x4d58' name=u16 length=u32"
 NAMED = "length=varint name=text:6 'x'"
@@ -197,7 +198,7 @@ def protocol(framing: str, of: str) -> Dissector:
         types, _, _ = body.partition("\n[codes]")
         body = types + ("" if framing in ("header-named", "header-text", "header-bars") else _CODES)
     head = f'protocol = "small"\nport = 4710\n{FRAMINGS[framing]}\n{form}\n'
-    return dissector_from(read_specification(f"{head}{body}"))
+    return dissector_of(f"{head}{body}")
 
 
 TEXT_MESSAGES: list[tuple[str, Direction, dict[str, Any]]] = [
@@ -227,201 +228,14 @@ BINARY_MESSAGES: list[tuple[str, Direction, dict[str, Any]]] = [
 ]
 
 
-COUNTED = """
-protocol = "counted"
-port = 4710
-framing = "fields"
-format = "struct"
-header = "'MX' round=u8 name=u8"
-
-[messages]
-JOIN = "c: name=player text8"
-SCORES = "s*: n=varint rows=[{name=player text8 m=u8 dice=[1..6]*m}]*n hand=[u16]2 < JOIN"
-MOVE = "c: at={x=u16 y=u8} end=bool way=u16 0=up|9=null"
-
-[codes]
-JOIN = 1
-SCORES = 2
-MOVE = 3
-"""
-"""A protocol whose messages end where their fields do."""
-
-COUNTED_FRAMES: list[tuple[Direction, bytes]] = [
-    ("c2s", b"MX\1\1\3ann"),
-    ("s2c", b"MX\1\2\2\3ann\2\1\6\2bo\0\0\1\0\2"),
-    ("c2s", b"MX\1\3\0\1\2\1\0\x09"),
-    ("s2c", b"MX\2\2\0\0\1\0\2"),
-    # A die with seven points, neither true nor false, and an unknown number.
-    ("s2c", b"MX\2\2\1\1a\1\7\0\1\0\2"),
-    ("c2s", b"MX\1\3\0\1\2\2\0\0"),
-    ("c2s", b"MX\1\3\0\1\2\1\0\7"),
-]
+IN_ORDER = ("any_keys", "words_in_order", "lines_after_words", "counted_lines")
+"""Protocol files whose messages show how many words, lines or keys values have."""
 
 
-WORDS_IN_ORDER = """
-protocol = "ordered"
-port = 4710
-framing = "lines"
-format = "words"
-
-[types]
-state = "WAITING|RUNNING"
-square = "-=null|w|b"
-card = "/(10|[2-9JQKA])[CDHS]/"
-place = "{x=column y=1..8}"
-column = "a=1|b=2|e=5|h=8"
-
-[messages]
-END = "s*: winner=player n=integer scores=[{name=player score=integer}]*n"
-LIST = "s: n=integer rooms=[{id=integer name=text state}]*n m=integer waiting=[player]*m note?=text"
-DEALT = "s: n=integer hands=[{name=player k=integer cards=[card]*k}]*n"
-HAND_OF = "s: hand={name=player k=integer cards=[card]*k} n=integer"
-UPTO = "s: names=[player]..'STOP' n=integer"
-TABLE = "s: table={n=integer cards=[card]..'STOP'} n=integer"
-BOARD = "s: board=/[-wb]{4}/ as [square]"
-MOVE = "s: at=/([a-h][1-8]){2}/ as {from=place to=place} mark=/[A-Z][a-z0-9]+/ as {kind=K|Q text=text}"
-HAND = "s: cards=/.*/ as [card]"
-FEN = 's: rows=/[1-8kqpKQP\\/]+/ as [[/[1-8a-zA-Z]/]/]'
-SAID = 's: n=integer text=":"rest'
-OVER = 's: winner="Player "player loser="("player")" at="<"[integer,]">"'
-MEET = "s: who={title=text name=player } n=integer pairs=[{a=integer b=integer } ]"
-"""
-"""A protocol of words with lists and values that only the message shows the ends of."""
-
-WORDS_READ: dict[bytes, dict[str, Any]] = {
-    b"END bob 2 ann 3 bob 5\n": {
-        "winner": "bob",
-        "n": 2,
-        "scores": [{"name": "ann", "score": 3}, {"name": "bob", "score": 5}],
-    },
-    b"END bob 0\n": {"winner": "bob", "n": 0, "scores": []},
-    b"LIST 1 7 r1 RUNNING 2 ann bob hi\n": {
-        "n": 1,
-        "rooms": [{"id": 7, "name": "r1", "state": "RUNNING"}],
-        "m": 2,
-        "waiting": ["ann", "bob"],
-        "note": "hi",
-    },
-    b"LIST 0 0\n": {"n": 0, "rooms": [], "m": 0, "waiting": []},
-    b"DEALT 2 ann 2 10H KS bob 0\n": {
-        "n": 2,
-        "hands": [{"name": "ann", "k": 2, "cards": ["10H", "KS"]}, {"name": "bob", "k": 0, "cards": []}],
-    },
-    b"HAND_OF ann 2 10H KS 5\n": {"hand": {"name": "ann", "k": 2, "cards": ["10H", "KS"]}, "n": 5},
-    b"UPTO ann bob STOP 3\n": {"names": ["ann", "bob"], "n": 3},
-    b"TABLE 1:STOP 3\n": {"table": {"n": 1, "cards": []}, "n": 3},
-    b"MEET Mr bob 3 1 2 3 4\n": {
-        "who": {"title": "Mr", "name": "bob"},
-        "n": 3,
-        "pairs": [{"a": 1, "b": 2}, {"a": 3, "b": 4}],
-    },
-    b"BOARD -wb-\n": {"board": [None, "w", "b", None]},
-    b"MOVE e2h4 Qalongtextofmanyletters9\n": {
-        "at": {"from": {"x": 5, "y": 2}, "to": {"x": 8, "y": 4}},
-        "mark": {"kind": "Q", "text": "alongtextofmanyletters9"},
-    },
-    b"HAND 2C10HQS\n": {"cards": ["2C", "10H", "QS"]},
-    b"FEN kq/8/PPP5\n": {"rows": [["k", "q"], ["8"], ["P", "P", "P", "5"]]},
-    b"SAID 12 :hello,  you\n": {"n": 12, "text": "hello,  you"},
-    b"OVER Player bob (ann) <3,0>\n": {"winner": "bob", "loser": "ann", "at": [3, 0]},
-}
-"""Frame of that protocol -> its fields."""
-
-LINES_AFTER_WORDS = r"""
-protocol = "after"
-port = 4710
-format = "words"
-quote = "'"
-
-[types]
-seat = '{colour=text":" mode=text":" name=player}'
-
-[messages]
-UPDATE = 's*: count=integer seats=[seat\n]*count'
-NAME = 's: name="\n"player'
-"TOP TEN" = "s: names=[player\n]..'END' by=[{name=player n=integer}\n]2"
-TWO = 's: x=integer grid=[/[a-z]+/\n]2 y="\n= "integer'
-SAY = "s: text=rest"
-QUIT = "s:"
-_ = "s: n=1..9"
-"""
-"""A protocol of words, of which some messages have further lines."""
-
-LINES_AFTER_WORDS_READ: dict[bytes, dict[str, Any]] = {
-    b"UPDATE 2\n#1: player: oki\n#2: host: Anna Maria\n": {
-        "count": 2,
-        "seats": [
-            {"colour": "#1", "mode": "player", "name": "oki"},
-            {"colour": "#2", "mode": "host", "name": "Anna Maria"},
-        ],
-    },
-    b"UPDATE 0\n": {"count": 0, "seats": []},
-    b"NAME\nUPDATE 1\n": {"name": "UPDATE 1"},
-    b"NAME\n\n": {"name": ""},
-    b"TOP TEN\nann\nbob b\nEND\nann 3\nbob 5\n": {
-        "names": ["ann", "bob b"],
-        "by": [{"name": "ann", "n": 3}, {"name": "bob", "n": 5}],
-    },
-    b"TWO 3\nab\ncd\n= 5\n": {"x": 3, "grid": ["ab", "cd"], "y": 5},
-    b"SAY hello  you\n": {"text": "hello  you"},
-    b"QUIT\n": {},
-    b"7\n": {"n": 7},
-}
-
-COUNTED_LINES = """
-protocol = "packets"
-port = 4710
-format = "lines"
-mark = "!"
-
-[types]
-room = "{id=integer name=text\\n}"
-
-[messages]
-UPDATE = "s*: n=integer names=[player]*n m=integer rooms=[room]*m"
-TOPS = "s: names=[player]..'END' x=integer"
-NAME = "s: name=player"
-QUIT = "s:"
-"""
-"""A protocol of packets of lines with counted lists."""
-
-COUNTED_LINES_READ: dict[bytes, dict[str, Any]] = {
-    b"!UPDATE\n2\nann\nbob\n1\n7\nBlue Room\n": {
-        "n": 2,
-        "names": ["ann", "bob"],
-        "m": 1,
-        "rooms": [{"id": 7, "name": "Blue Room"}],
-    },
-    b"!UPDATE\n0\n0\n": {"n": 0, "names": [], "m": 0, "rooms": []},
-    b"!TOPS\nann\nEND\n3\n": {"names": ["ann"], "x": 3},
-    b"!NAME\n!QUIT\n": {"name": "!QUIT"},
-    b"!QUIT\n": {},
-}
-
-ANY_KEYS = """protocol = "keys"
-port = 4710
-format = "json"
-name = "t"
-
-[messages]
-S = "s: cells={/[0-9],[0-9]/: a|b} hands={id: [text]} points={player: integer}"
-"""
-
-ANY_KEYS_READ: dict[bytes, dict[str, Any]] = {
-    b'{"t":"S","cells":{"1,2":"a"},"hands":{"1":["x"],"7":[]},"points":{"ann":3,"bob":-1}}\n': {
-        "cells": {"1,2": "a"},
-        "hands": {"1": ["x"], "7": []},
-        "points": {"ann": 3, "bob": -1},
-    }
-}
-
-READ_IN_ORDER = {
-    "objects": (ANY_KEYS, ANY_KEYS_READ),
-    "words": (WORDS_IN_ORDER, WORDS_READ),
-    "lines after words": (LINES_AFTER_WORDS, LINES_AFTER_WORDS_READ),
-    "lines": (COUNTED_LINES, COUNTED_LINES_READ),
-}
-"""Protocols whose messages show how many words, lines or keys values have; frames with their fields."""
+def sent_by(name: str, *titles: str) -> list[tuple[Direction, bytes]]:
+    """Return the messages of some groups, or the sound ones, of a protocol file in the test data."""
+    found = groups(dissector_named(name), DATA / "messages" / "protocol_files" / f"{name}.txt")
+    return [(case.direction, case.data) for title in titles or ("sound",) for case in found[title]]
 
 
 def messages(of: str) -> list[tuple[str, Direction, dict[str, Any]]]:

@@ -468,13 +468,14 @@ def _violations(value: Any, schema: Any, whole: Any, path: str = "") -> Iterator
     known = {*schema} - {"$defs", "$schema", "title", "description", "default"}
     assert known <= {
         *("type", "anyOf", "enum", "pattern", "minimum", "exclusiveMinimum", "maximum", "items"),
-        *("properties", "required", "additionalProperties"),
+        *("properties", "required", "additionalProperties", "minLength", "maxLength"),
     }
     if (
         ("type" in schema and not isinstance(value, types[schema["type"]]))
         or ("anyOf" in schema and all([*_violations(value, each, whole)] for each in schema["anyOf"]))
         or ("enum" in schema and value not in schema["enum"])
         or ("pattern" in schema and not re.search(schema["pattern"], value))
+        or ("maxLength" in schema and not schema.get("minLength", 0) <= len(value) <= schema["maxLength"])
         or not schema.get("minimum", -math.inf) <= (value if "minimum" in schema else 0)
         or ("exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"])
         or not (value if "maximum" in schema else 0) <= schema.get("maximum", math.inf)
