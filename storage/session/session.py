@@ -413,6 +413,7 @@ class Session:
             if not follower.is_live:
                 if not follower.go_on():
                     return
+                self.close()
                 self.timeline, self.path = follower.timeline, follower.path
             time.sleep(_POLL_S)
 
