@@ -167,6 +167,7 @@ def test_the_library_pages_name_everything_public() -> None:
     methods = {name for name in vars(kiebitz.Session) if not name.startswith("_")}
     missing = {name for name in {*kiebitz.__all__, *methods} if not re.search(rf"\b{name}\b", pages)}
     assert missing == set()
+    assert {*re.findall(r"^\| `(\w+)\(", pages, re.MULTILINE)} <= methods
     assert {*re.findall(r"^::: kiebitz\.(\w+)$", pages, re.MULTILINE)} == {*kiebitz.__all__}
 
 

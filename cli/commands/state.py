@@ -60,7 +60,7 @@ def state(
     timeline = open_session_as(session, player)
     at = moment or END
     if as_json:
-        found = Session(timeline).tables(at, player, number)
+        found = Session(timeline).state(at, player, number)
         write_json_array(
             {
                 "table": one.id,

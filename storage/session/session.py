@@ -334,15 +334,14 @@ class Session:
         for row in stored_diagnostics(self.timeline, *condition):
             yield project(Diagnostic, row, **diagnostic_numbers(self.timeline, row))
 
-    def state(self, at: str = "end", as_player: str | None = None, game: int | None = None) -> list[Table]:
+    def state(
+        self, at: str | Position = "end", as_player: str | None = None, game: int | None = None
+    ) -> list[Table]:
         """Return every table at a position ("12.5s", "#7" just after event 7, "end"), or that of one game.
 
         Raises PositionError for a position or a game that the session does not have.
         """
-        return self.tables(parse_position(at), as_player, game)
-
-    def tables(self, moment: Position, as_player: str | None = None, game: int | None = None) -> list[Table]:
-        """Return the same for a parsed position."""
+        moment = parse_position(at) if isinstance(at, str) else at
         numbers = self.timeline.numbers
         found = tables_at(self.timeline, moment) if game is None else [game_at(self.timeline, game, moment)]
         if as_player is not None:
@@ -416,6 +415,10 @@ class Session:
                 self.close()
                 self.timeline, self.path = follower.timeline, follower.path
             time.sleep(_POLL_S)
+
+    def reread(self) -> None:
+        """Reread the session's row, for example to see whether it has ended."""
+        self.timeline.reread()
 
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
