@@ -15,63 +15,19 @@ from pathlib import Path
 
 import click
 import pytest
-from command import CAPTURES, ODD, ROOT, TINY, kiebitz
+from command import CAPTURES, ROOT, TINY, kiebitz
 from corpora import add_here
 from imported_databases import copy_of_database
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port
 from strength import a_few, every, times
+from tables import tried_commands
 
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as program
 
 OTHER = str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap")
 
-WRITING: dict[str, tuple[str, ...]] = {
-    "--help": ("--help",),
-    "--version": ("--version",),
-    "-h of a command": ("relay", "-h"),
-    "sessions": ("sessions", "DB"),
-    "streams": ("streams", "DB"),
-    "games": ("games", "DB"),
-    "messages": ("messages", "DB"),
-    "messages as JSON": ("messages", "DB", "--json"),
-    "messages as lines": ("messages", "DB", "--nl"),
-    "messages as CSV": ("messages", "DB", "--csv"),
-    "messages that follow": ("messages", "DB", "-F"),
-    "show": ("show", "DB", "1"),
-    "events": ("events", "DB"),
-    "state": ("state", "DB"),
-    "state as JSON": ("state", "DB", "--json"),
-    "state as SVG": ("state", "DB", "--svg", "-"),
-    "sequence": ("sequence", "DB"),
-    "sequence as SVG": ("sequence", "DB", "-T", "svg"),
-    "stats": ("stats", "DB"),
-    "stats as SVG": ("stats", "DB", "--svg", "-"),
-    "check": ("check", "DB"),
-    "diff": ("diff", "DB", ODD),
-    "whatif": ("whatif", "DB", "--drop", "#3"),
-    "follow": ("follow", "DB", "1"),
-    "follow raw": ("follow", "DB", "1", "--raw"),
-    "replay": ("replay", "DB", "--speed", "0"),
-    "serve": ("serve", "DB", "--port", "PORT"),
-    "probe": ("probe", "server", "-d", "maexchen", "--list"),
-    "interop": ("interop", str(ROOT / "docs/examples/interop/plan.toml"), "--list"),
-    "class": ("class", str(ROOT / "docs/examples/class.toml"), "--check"),
-    "export": ("export", "DB", "-T", "jsonl"),
-    "export to -": ("export", "DB", "-T", "csv", "-o", "-"),
-    "export of tables": ("export", "DB", "-T", "parquet"),
-    "export of a page": ("export", "DB", "-T", "html"),
-    "corpus": ("corpus", "sessions", "CORPUS"),
-    "protocols": ("protocols",),
-    "protocols -T lua": ("protocols", "maexchen", "-T", "lua"),
-    "protocols -T toml": ("protocols", "maexchen", "-T", "toml"),
-    "draft": ("draft", TINY),
-    "addon-path": ("addon-path",),
-    "help": ("help",),
-    "help filters": ("help", "filters"),
-    "completion": ("completion", "bash"),
-    "relay": ("relay", "-m", "transparent@9001", "--print-rules", "-i", "lo", "--port", "9000"),
-}
+WRITING = [*map(tuple, tried_commands("test_standard_output"))]
 ELSEWHERE = {
     "import": "it writes only to stderr",
     "redissect": "it writes only to stderr",
@@ -88,7 +44,10 @@ UNWRITABLE = {
     ),
     "closed": (">&-", "kiebitz: standard output: it is closed"),
 }
-FEW = {"-h of a command", "messages as JSON", "state as SVG", "follow raw", "replay", "export of tables"}
+FEW = [
+    *("relay -h", "messages DB --json", "state DB --svg -", "follow DB 1 --raw", "replay DB --speed 0"),
+    "export DB -T parquet",
+]
 """Different ways to write, which `make test` tries with a full disk."""
 
 
@@ -111,7 +70,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_shell(folder: Path, command: tuple[str, ...], redirected: str) -> subprocess.CompletedProcess[str]:
     """Run a command whose output the shell redirects."""
     names = {"DB": "game.db", "CORPUS": "corpus", "PORT": str(free_port("tcp"))}
-    arguments = [names.get(part, part) for part in command]
+    files = {part: str(ROOT / part) for part in command if part.startswith(("captures/", "docs/"))}
+    arguments = [{**names, **files}.get(part, part) for part in command]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONUNBUFFERED", None)
     return subprocess.run(
@@ -128,20 +88,20 @@ def in_shell(folder: Path, command: tuple[str, ...], redirected: str) -> subproc
 
 def test_each_command_is_tried() -> None:
     commands = {name for section in COMMANDS.values() for name in section}
-    assert commands == {command[0] for command in WRITING.values()} & commands | ELSEWHERE.keys()
+    assert commands == {command[0] for command in WRITING} & commands | ELSEWHERE.keys()
 
 
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("name", "way"),
     a_few(
-        [(name, way) for name in WRITING for way in UNWRITABLE],
-        lambda row: row[0] in (("check",) if row[1] == "closed" else FEW),
+        [(" ".join(command), way) for command in WRITING for way in UNWRITABLE],
+        lambda row: row[0] in (["check DB"] if row[1] == "closed" else FEW),
     ),
 )
 def test_a_write_error_is_reported_once(name: str, way: str, folder: Path) -> None:
     redirected, sentence = UNWRITABLE[way]
-    done = in_shell(folder, WRITING[name], redirected)
+    done = in_shell(folder, tuple(name.split(" ")), redirected)
     told = done.stderr.splitlines()
     assert done.returncode == 1, done
     assert told.count(sentence) == 1
@@ -154,14 +114,14 @@ def test_a_write_error_is_reported_once(name: str, way: str, folder: Path) -> No
 @pytest.mark.parametrize(
     ("name", "way"),
     a_few(
-        [(name, way) for name in WRITING for way in NO_READER],
-        lambda row: row[0] == "messages as JSON" and row[1] in ("reader gone", "both closed"),
+        [(" ".join(command), way) for command in WRITING for way in NO_READER],
+        lambda row: row[0] == "messages DB --json" and row[1] in ("reader gone", "both closed"),
     ),
 )
 def test_no_reader_and_no_errors(name: str, way: str, folder: Path) -> None:
     if name == "serve":
         pytest.skip("it serves until it is ended")
-    done = in_shell(folder, WRITING[name], NO_READER[way])
+    done = in_shell(folder, tuple(name.split(" ")), NO_READER[way])
     assert done.stderr == "" or way == "reader gone"
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
@@ -169,7 +129,7 @@ def test_no_reader_and_no_errors(name: str, way: str, folder: Path) -> None:
     if way == "both closed":
         assert done.returncode == 1
     elif way != "reader gone":
-        expected = in_shell(folder, WRITING[name], "")
+        expected = in_shell(folder, tuple(name.split(" ")), "")
         # Further on, what is compressed has the time in it.
         assert (done.returncode, done.stdout[:500]) == (expected.returncode, expected.stdout[:500])
     assert done.returncode in (0, 1, 3)

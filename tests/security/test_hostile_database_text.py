@@ -18,60 +18,16 @@ from command import kiebitz
 from damaged_databases import FORGED, SPOTS, Spot, damage
 from hostile_text import CAPTURES_OF, CODES, WORDS, is_harmless, on_a_terminal
 from strength import a_few, times
+from tables import tried_commands
 
 from kiebitz.cli.main import COMMANDS
 from kiebitz.cli.main import kiebitz as group
 from kiebitz.cli.options.session import open_session
 
-FORMS: list[list[str]] = [[], ["--json"], ["--nl"], ["--csv"], ["--tsv"]]
-
-VARIANTS: dict[str, list[list[str]]] = {
-    "sessions": FORMS,
-    "streams": FORMS,
-    "games": FORMS,
-    "messages": [*FORMS, ["--altered"], ["--altered", "--json"], ["-Y", 'maexchen.name == "alice"'], ["-F"]],
-    "show": [["#33"], ["#3", "#31"], ["#31", "--json"], ["#33", "--as", "alice"], ["#33", "--as", "alise"]],
-    "events": [*FORMS, ["--as", "alice"], ["-Y", "game == 1"]],
-    "state": [
-        *([], ["--json"], ["--at", "1s"], ["--game", "1"], ["--as", "alice"], ["--as", "alise"]),
-        ["--svg", "FILE"],
-    ],
-    "check": [
-        *(*FORMS, ["-Y", 'diag.severity != "note"'], ["--summary"], ["--summary", "--tsv"]),
-        *(["--at", "#3"], ["--at", "#34"], ["--at", "#34", "--json"]),
-    ],
-    "sequence": [
-        *([], ["--game", "1", "-Y", "game == 1"], ["--from", "1s", "--to", "#9"], ["--as", "alice"]),
-        *([["-T", form] for form in ("text", "svg", "mermaid", "plantuml")]),
-        ["-T", "mermaid", "-o", "FILE"],
-    ],
-    "stats": [[], ["--json"], ["--game", "1"], ["-Y", 'player == "alice"'], ["--svg", "FILE"]],
-    "diff": [
-        ["SOUND"],
-        ["SOUND", "-Y", "game == 1"],
-        ["SOUND", "--json"],
-        ["SOUND", "--state"],
-        ["SOUND", "--state", "--json"],
-        *(["--alterations"], ["--alterations", "--json"]),
-    ],
-    "whatif": [
-        *(["--drop", "#3"], ["--drop", "#3", "--json"], ["--edit", "#31 dice=2,1"]),
-        ["--insert", "#48 PLAYER LOST names=bob reason=MIA"],
-    ],
-    "follow": [["1"], ["1", "--hex"], ["2"]],
-    "replay": [
-        *(["--speed", "0"], ["--speed", "0", "--game", "1"], ["--speed", "0", "--as", "alice"]),
-        *(["--from", "1s", "--to", "#9", "--speed", "0"], ["--speed", "0", "--svg", "FILE"]),
-        ["--connect", "127.0.0.1:1", "--timeout", "0.1", "--player", "alice", "-q", "-w", "FILE"],
-        ["--connect", "127.0.0.1:1", "--timeout", "0.1", "--on-divergence", "stop"],
-    ],
-    "export": [["-T", form, "-o", "FILE"] for form in ("pcapng", "jsonl", "csv", "parquet", "datasette")]
-    + [["-T", "jsonl"], ["-T", "csv"], ["-T", "jsonl", "--game", "1"], ["-T", "csv", "-Y", "game == 1"]]
-    + [["-T", "pcapng", "--from", "0s", "--to", "#9", "-o", "FILE"]]
-    + [["-T", "jsonl", "--anonymize", "--mapping-file", "FILE"]],
-    # The page as a file is in test_serve_spoilt.py, as it takes its time.
-    "redissect": [[], ["-d", "udp.port==9000,maexchen"]],
-}
+VARIANTS: dict[str, list[list[str]]] = {}
+for _name, *_words in tried_commands("test_hostile_database_text"):
+    VARIANTS.setdefault(_name, []).append(_words)
+# The page as a file is in test_serve_spoilt.py, as it takes its time.
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
 
 NO_SESSION = {

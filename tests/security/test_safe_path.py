@@ -18,6 +18,7 @@ import pytest
 from command import ROOT, TINY
 from processes_and_rows import PATIENCE_S, free_port, until
 from strength import a_few
+from tables import tried_commands
 
 from kiebitz.cli.main import COMMANDS
 from kiebitz.services.importing.packets import MIN_SIZE_FOR_PROCESS
@@ -26,62 +27,6 @@ BIN = Path(sys.executable).parent
 LARGE = "large.pcap"
 PATIENT_S = 60.0
 
-RUNS: dict[str, list[list[str]]] = {
-    "relay": [
-        ["-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "relayed.db"],
-        ["-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "served.db", "--serve", "127.0.0.1:{tcp}"],
-        ["-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "altered.db", "-s", "a_hook.txt"],
-        ["-m", "socks5@{tcp}", "-w", "proxied.db"],
-        [
-            *("-m", "reverse:udp://127.0.0.1:9@{udp}", "-w", "tapped.db"),
-            *("--publish", "nats://127.0.0.1:{tcp}/class"),
-        ],
-    ],
-    "sniff": [["-i", "-", "-w", "sniffed.db"]],
-    "import": [["tiny.pcap", "-w", "imported.db"], [LARGE, "-w", "large.db"]],
-    # No server is there, so it retries.
-    "collect": [["nats://127.0.0.1:{tcp}/class", "-w", "collected.db"]],
-    "sessions": [["game.db"], ["game.db", "--note", "1", "played at noon"]],
-    "streams": [["game.db"]],
-    "games": [["game.db"]],
-    "messages": [["game.db", "-Y", 'name matches "^a"']],
-    "show": [["game.db", "#3"]],
-    "watch": [["game.db"]],
-    "serve": [["game.db", "--port", "0"], ["tiny.pcap", "--port", "0"]],
-    "events": [["game.db"], [LARGE]],
-    "state": [["game.db"], ["game.db", "--svg", "state.svg"]],
-    "sequence": [["game.db"], ["game.db", "-T", "svg", "-o", "sequence.svg"]],
-    "stats": [["game.db"], ["game.db", "--svg", "stats.svg"]],
-    "check": [["game.db"]],
-    "diff": [["game.db", "tiny.pcap"]],
-    "whatif": [["game.db", "--drop", "#3"]],
-    "follow": [["game.db", "1"]],
-    "replay": [["game.db", "--speed", "100000"], ["game.db", "--connect", "127.0.0.1:{udp}"]],
-    "probe": [
-        ["server", "-d", "maexchen", "--list"],
-        ["server", "127.0.0.1:{udp}", "-d", "maexchen", "--only", "maexchen/REGISTER/whole"],
-        [
-            *("client", "127.0.0.1:{tcp}", "-d", "okey", "--only", "okey/rubbish", "--restart", "true"),
-            *("--max-time", "1", "--report", "probe.html", "-w", "probe.db", "--keep", "probed"),
-        ],
-    ],
-    "interop": [["plan.toml", "--list"], ["plan.toml", "-o", "report"]],
-    "class": [["class.toml", "--check"]],
-    "corpus": [["add", "corpus", "tiny.pcap"], ["query", "corpus", "select 1"]],
-    "export": [
-        ["game.db", "-T", form, "-o", f"game.{form}"]
-        for form in ("pcapng", "jsonl", "csv", "parquet", "datasette", "html")
-    ]
-    + [["game.db", "-T", "pcapng", "--game", "1", "-o", "round.pcapng"]]
-    + [["game.db", "-T", "jsonl", "-o", "nobody.jsonl", "--anonymize", "--mapping-file", "who.txt"]],
-    "redissect": [["game.db"]],
-    "protocols": [[], ["maexchen", "-T", "lua", "-o", "maexchen.lua"]],
-    "draft": [["tiny.pcap"]],
-    "addon-path": [[]],
-    "completion": [["bash"]],
-    "help": [["filters"]],
-}
-"""Command -> arguments, each list for a run of its own; `{udp}` and `{tcp}` are free ports."""
 
 ENDLESS = {"relay", "serve", "collect", "mitmdump"}
 QUICK = [["relay"], ["import"]]
@@ -91,7 +36,9 @@ LEFT_OUT = {"altered.db", "socks5@{tcp}", "--publish", "--serve", "tiny.pcap"}
 
 
 def test_every_command_is_tried() -> None:
-    assert RUNS.keys() == {name for section in COMMANDS.values() for name in section}
+    assert {command[0] for command in tried_commands("test_safe_path")} == {
+        name for section in COMMANDS.values() for name in section
+    }
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +81,7 @@ def _run(folder: Path, command: list[str]) -> subprocess.Popen[bytes]:
 
 
 def _runs() -> list[list[str]]:
-    commands = [[name, *arguments] for name, lists in RUNS.items() for arguments in lists]
-    return [["kiebitz", *command] for command in commands] + [["mitmdump"]]
+    return [["kiebitz", *command] for command in tried_commands("test_safe_path")] + [["mitmdump"]]
 
 
 @pytest.mark.full

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from command import ODD, TINY
+from command import ODD, ROOT, TINY
+from conversation_files import blocks
+from snapshots import DATA, as_bytes
 from strength import GAMES, a_few
 from two_rooms import two_rooms
 from watch_driver import Sight, watch
@@ -22,121 +25,33 @@ SEVERAL = "catan-five-servers.pcapng.gz"
 
 
 class Step(NamedTuple):
-    """Keys by Textual's names with blanks between them, and what is then on the screen, or is not."""
+    """What is pressed or typed, and what is then on the screen, or is not."""
 
     keys: str
     there: Sequence[str] = ()
     gone: Sequence[str] = ()
 
 
-WALKS: dict[str, tuple[str, list[Step]]] = {
-    "moving": (
-        TINY,
-        [
-            Step("", ["paused  #6 of 26", "#6 a round is about to start", "q quit", "? help"]),
-            Step("home", ["#1 of 26", "#1 alice is registered"], ["carl"]),
-            Step("right", ["#2 of 26", "#2 bob is registered"]),
-            Step("right left", ["#2 of 26"]),
-            Step("left left", ["#1 of 26"]),
-            Step("shift+right", ["#11 of 26"]),
-            Step("shift+left", ["#1 of 26"]),
-            Step("end right", ["#26 of 26"]),
-            Step("home", ["#1 of 26"]),
-            Step("down down up", ["#2 of 26"]),
-            Step("pagedown", ["#6 of 26"]),
-            Step("right", ["#7 of 26", "game 1"]),
-            Step("pagedown", ["#22 of 26"]),
-            Step("pagedown", ["#22 of 26", "that was the last game"]),
-            Step("pageup", ["#6 of 26"], ["that was the last game"]),
-            Step("pageup", ["#6 of 26", "that was the first game"]),
-            Step("end pageup", ["#22 of 26"]),
-        ],
-    ),
-    "panes": (
-        TINY,
-        [
-            Step("", ["#6 of 26", "a round is about to start"]),
-            Step("home tab", [" messages 0/69", "→ alice  REGISTER  name=alice"]),
-            Step(
-                "down enter", ["one message 0/", "#1 REGISTER: ", "52 45 47 49 53 54 45 52", "name = alice"]
-            ),
-            Step("right", ["#2 of 26", "#4 REGISTERED"]),
-            Step("tab", [" diagnostics 0/", "note[dialect]"]),
-            Step("down enter", ["one message 0/", "note[dialect]"]),
-            Step("tab tab", [" streams 0/5", "maexchen, "]),
-            Step("down down enter", ["stream == 2"]),
-            Step("enter shift+tab shift+tab shift+tab", [" messages 0/", "→ bob  REGISTER"], ["alice  REG"]),
-            Step("slash escape", [" messages 0/69"]),
-            Step("shift+tab", [" events 2/26", "#2 bob is registered"]),
-            Step("enter", ["#4 REGISTERED"]),
-            Step("tab tab tab", [" sequence", "alice", "bob", "◀─ REGISTERED ─", "▪ bob is registered"]),
-            Step("right right", ["▪ carl is registered"]),
-            Step("tab", [" events 4/26"]),
-        ],
-    ),
-    "others": (
-        TINY,
-        [
-            Step("home", ["#1 of 26"]),
-            Step("n", ["there are no errors"]),
-            Step("N", ["there are no errors"]),
-            Step("t", ["there is only one table and game"]),
-            Step("y", ["copied #1"]),
-            Step("tab down down down y", ["copied #3"]),
-            Step("tab tab tab tab tab", [" events 1/26"]),
-            Step("question_mark", ["play or pause", "choose whose view is shown", "all keys"]),
-            Step("escape", ["#1 of 26"], ["all keys"]),
-            Step("question_mark q", ["#1 of 26"], ["all keys"]),
-            Step("question_mark question_mark", ["#1 of 26"], ["all keys"]),
-            Step("a", ["everything", "alice", "bob", "carl", "dora"]),
-            Step("escape", ["#1 of 26"], ["everything", "as alice"]),
-            Step("a down down enter", ["#1 (1 of ", "as alice"], ["everything"]),
-            Step("a down enter", ["as bob"]),
-            Step("a up up up enter", ["of 26"], [" as bob", " as alice"]),
-            Step("a q", ["of 26"], ["everything"]),
-        ],
-    ),
-    "errors": (
-        ODD,
-        [
-            Step("n", ["error[empty-datagram]: an empty datagram has no message"]),
-            Step("n", ['error[unknown-message]: "\\x00" is not a message']),
-            Step("tab tab", ["#2 unreadable", "error[unknown-message]", "blame: client"]),
-            Step("N", ["error[empty-datagram]"]),
-            Step("N", ["no error before this one"]),
-            Step("tab", [" diagnostics 0/61"]),
-            Step("down down down enter", ["one message", "error[unknown-message]"]),
-            Step("end n", ["no error after this event"]),
-            Step("N", ["error["]),
-        ],
-    ),
-    "several": (
-        SEVERAL,
-        [
-            Step("", ["table 1 of 5", "127.0.0.1:6789", "127.0.0.1:8080", "127.0.0.1:10003"], ["events "]),
-            Step("right right", ["127.0.0.1:8080  0.", "BlueBro"]),
-            Step("left", ["127.0.0.1:8080  0."]),
-            Step("down", ["table 2 of 5"]),
-            Step("up up", ["table 1 of 5"]),
-            Step("tab tab shift+tab", ["table 2 of 5"]),
-            Step("end", ["Wilson (Bot) is gone: connection", '"B" O\'Neill is gone: connection']),
-            Step("enter", ["127.0.0.1:6789", " events 1614/1614"], ["127.0.0.1:10003"]),
-            Step("t", ["127.0.0.1:8080", "127.0.0.1:10003"], ["events "]),
-            Step("down enter", ["127.0.0.1:4654", "events "], ["127.0.0.1:10003"]),
-            Step("t home", ["127.0.0.1:8080  0."]),
-        ],
-    ),
-}
+def step_of(line: str) -> Step:
+    """Return a step of tests/data/watch.txt."""
+    keys, _, rest = f" {line}".partition(" => ")
+    words = [as_bytes(word).decode() for word in shlex.split(rest)]
+    split = words.index("not") if "not" in words else len(words)
+    return Step(keys.strip(), words[:split], words[split + 1 :])
+
+
+WALKS = {title: block.steps for title, block in blocks(DATA / "watch.txt").items()}
+FILTERS = [step_of(line) for line in WALKS.pop("filters")]
 
 
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize("walk", a_few(WALKS, ["panes", "errors"]))
 def test_effects_of_a_key(walk: str) -> None:
-    session, steps = WALKS[walk]
+    session, *lines = WALKS[walk]
 
     async def script(sight: Sight) -> None:
         done = []
-        for keys, there, gone in steps:
+        for keys, there, gone in map(step_of, lines):
             await sight.press(*keys.split())
             done.append(keys)
             for text in there:
@@ -144,11 +59,11 @@ def test_effects_of_a_key(walk: str) -> None:
             for text in gone:
                 assert text not in sight.text, f"{text} after {done}\n{sight.text}"
 
-    watch(session, script)
+    watch(str(ROOT / session) if "/" in session else session, script)
 
 
 def test_each_key_is_documented_and_works() -> None:
-    pressed = {key for _, steps in WALKS.values() for step in steps for key in step.keys.split()}
+    pressed = {key for _, *lines in WALKS.values() for line in lines for key in step_of(line).keys.split()}
     elsewhere = {"q", "Q", "ctrl+d", "ctrl+c", "ctrl+z", "space", "plus", "equals_sign", "minus", *"hedrg"}
     bound = {name for key in KEYS for name in key.key.split(",")}
     assert bound - pressed - elsewhere == {"shift+up", "shift+down"}
@@ -302,40 +217,17 @@ def test_a_silence_is_shortened_and_reported() -> None:
 # The filter line.
 
 
-class Typed(NamedTuple):
-    text: str
-    there: Sequence[str] = ()
-    gone: Sequence[str] = ()
-
-
-FILTERS = [
-    Typed("", ["a filter, such as"]),
-    Typed("act<tab>", ["act\n", "actor  actualname"]),
-    Typed("acto<tab>", ["actor"]),
-    Typed("zzz<tab>", ["no matching name"]),
-    Typed('actor = "alice"', [" " * 6 + "^", "is not an operator"]),
-    Typed('event == "x" && nothing', [" " * 9 + "^^^", '"event" is a number']),
-    Typed('actor == "alice"', ['/actor == "alice"', "#1 (1 of 7)", "alice is registered"]),
-    Typed('actor == "alice"<enter>', ["#1 (1 of 7)", "? help"], ["bob is registered"]),
-    Typed('actor == "alice"<escape>', ["#6 of 26"], ["/actor"]),
-    Typed('actor == "nobody"<enter>', ["no events", "none that match the filter"]),
-    Typed("actor == <enter>", ["^", "ends too early"], ["/actor"]),
-    Typed("<enter>", ["#6 of 26"], ["a filter, such as"]),
-    Typed("q", ["q\n", "#6 of 26"]),
-]
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(
     "text",
-    a_few([typed.text for typed in FILTERS], ("act<tab>",)),
+    a_few([typed.keys for typed in FILTERS], ("act<tab>",)),
 )
 def test_the_filter_line(text: str) -> None:
-    (typed,) = (typed for typed in FILTERS if typed.text == text)
+    (typed,) = (typed for typed in FILTERS if typed.keys == text)
 
     async def script(sight: Sight) -> None:
         await sight.press("slash")
-        text, _, key = typed.text.partition("<")
+        text, _, key = typed.keys.partition("<")
         await sight.write(text)
         if key:
             await sight.press(key.rstrip(">"))
