@@ -151,9 +151,11 @@ install = .venv/bin/uv pip install --quiet --python .venv/bin/python --editable 
 	$(call install,.)
 	@touch $@
 
-.venv/installed: .venv/core-installed
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	-.venv/bin/python -m pip install --quiet uv
 	$(call install,'.[test]')
-	@touch $@
+	@touch .venv/core-installed $@
 
 clean:
 	rm -rf .venv .venv-oldest .venv-newest .compiled .demo site public build dist man *.egg-info

@@ -56,6 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
     few = settings(deadline=None, max_examples=strength.times(settings().max_examples))
     settings.register_profile("kiebitz", parent=few)
     settings.load_profile("kiebitz")
+    # After pytest's own last garbage collection, which would go through all tests; but before Python ends:
+    # DuckDB reports its objects that remain then, which frozen ones would.
+    config.add_cleanup(gc.unfreeze)
     # Not yet the one that is captured.
     _stderr = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
     descendants.adopt()
@@ -87,6 +90,16 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """Collect no test that `make test` leaves out: each process would make thousands, to leave them out."""
+    config = collector.config
+    if config.getoption("--full") or any("::" in argument for argument in config.args):
+        return None
+    return [] if strength.is_left_out(obj) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -173,8 +186,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def pytest_sessionfinish() -> None:
     cleanup.close_all()
-    # DuckDB reports its objects that remain when Python ends, which frozen ones would.
-    gc.unfreeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -67,6 +67,12 @@ def a_few(
     return [_as_parameters(row, name) for row in (rows if _is_full else few)]
 
 
+def is_left_out(function: object) -> bool:
+    """True for a test of which `make test` has nothing: one that is marked `full`, without `but`."""
+    marks = getattr(function, "pytestmark", ())
+    return any(mark.name == "full" and not mark.kwargs for mark in marks)
+
+
 def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
     """Return the tests marked `full`; of a table marked `full(but=n)` all but `n` rows that lie far apart."""
     tables: dict[str, list[tuple[pytest.Item, pytest.Mark]]] = {}
