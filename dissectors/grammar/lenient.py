@@ -6,21 +6,33 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 _WORD = "\N{HORIZONTAL ELLIPSIS}"
 
 
-class Misprint(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=True):
-    """A misprint of the specification in a tag, and what is meant, in as many characters.
+class Misprint(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True):
+    """A misprint of the specification in tags of XML.
 
-    In both, an ellipsis is a word. Of what is `sent`, only the part in brackets is replaced; around it are
-    its neighbours, before it without words. `where` is its place in the specification.
+    Attributes:
+        name: A word for it, which ends the code of its note.
+        sent: The misprint in brackets, between its neighbours; an ellipsis is a word.
+        meant: What is meant, in as many characters.
+        where: Its place in the specification.
     """
 
     name: str
-    sent: str
+    sent: Annotated[
+        str,
+        Meta(
+            pattern=r"^[^\[\]…]*\[[^\[\]]+\][^\[\]]*$",
+            max_length=100,
+            extra={"is": 'a text with brackets around the misprint, such as \'=["… "]…="\''},
+        ),
+    ]
     meant: str
     where: str = ""
 
@@ -49,19 +61,19 @@ class Misprint(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=Tru
 
 
 class Lenient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Deviations that real readers accept: they are notes, and no errors.
+    """Deviations that readers accept: they are notes, and no errors.
 
     Attributes:
-        surplus: Fields after the last one are ignored.
-        charset: Encoding of text that is not UTF-8: `windows-1252`, or `iso-8859-2`.
-        line_ends: CR, LF, or the end of the stream ends a line.
+        surplus: True if readers ignore fields after the last one.
+        charset: Encoding of text that is not UTF-8.
+        line_ends: True if CR, LF, or the end of the stream ends a line.
         control: What readers do with control characters in a client's message, in words.
-        blanks: There may be several blanks between fields.
-        misprints: Misprints of the specification in tags.
+        blanks: True if several blanks between words are noted.
+        misprints: Misprints in tags of XML that peers have copied.
     """
 
     surplus: bool = False
-    charset: str = ""
+    charset: Literal["", "windows-1252", "iso-8859-2"] = ""
     line_ends: bool = False
     control: str = ""
     blanks: bool = False

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from kiebitz.dissectors.grammar import lenient
 from kiebitz.dissectors.protocol_file import sections
 from kiebitz.dissectors.protocol_file.reading import document
 from kiebitz.dissectors.protocol_file.reading.document import Document, PythonEventTable, PythonRuleTable
@@ -26,7 +27,7 @@ def json_schema() -> dict[str, Any]:
         rows["additionalProperties"] = {"anyOf": [rows["additionalProperties"], other]}
     for name, part in parts.items():
         part["properties"].pop("key", None)
-        _describe(part, {**vars(sections), **vars(document)}[name])
+        _describe(part, {**vars(lenient), **vars(sections), **vars(document)}[name])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Kiebitz protocol file",

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 Form = Literal["object", "list", "value"]
 """Form of the value with a message's fields."""
 
 
-class OddWord(NamedTuple):
-    """The value that an unspecified word stands for, and the note on it."""
+class OddWord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A word that is not specified, and stands for another value.
 
-    value: str | int
+    Attributes:
+        value: The value that it stands for.
+        note: Sentence with which it is noted.
+    """
+
+    value: Annotated[str | int, Meta(extra={"is": "a word or a number"})]
     note: str
 
 
-class SizeRule(NamedTuple):
-    """The number of items of the field `of`: `sizes` by the value of the field `by`, or else `otherwise`."""
+class SizeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The number of items of one field by the value of another.
+
+    Attributes:
+        by: Field whose value decides.
+        of: Field that is a list.
+        sizes: Numbers of items by value.
+        otherwise: Number of items for any other value.
+    """
 
     by: str
     of: str
     sizes: Mapping[str, int]
-    otherwise: int
+    otherwise: Annotated[int, Meta(ge=0)]
 
     def size(self, value: Mapping[str, Any]) -> int:
         """Return the required number of items."""

@@ -9,7 +9,8 @@ from msgspec import Meta, field
 
 from kiebitz.dissectors.conformance.expectations import Reaction, RequirementLevel
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE
-from kiebitz.dissectors.grammar.json.forms import Form
+from kiebitz.dissectors.grammar.json.forms import Form, OddWord, SizeRule
+from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.model import Blame, Group, Severity, Transport
 from kiebitz.dissectors.protocol_file.sections import (
     BoardSpec,
@@ -74,35 +75,7 @@ class RowTable(Table, frozen=True):
     repeats: bool = False
     form: Form | None = None
     beside: tuple[str, ...] = ()
-    sizes: SizesTable | None = None
-
-
-class SizesTable(Table, frozen=True):
-    """The number of items of one field by the value of another.
-
-    Attributes:
-        by: Field whose value decides.
-        of: Field that is a list.
-        sizes: Numbers of items by value.
-        otherwise: Number of items for any other value.
-    """
-
-    by: str
-    of: str
-    sizes: Mapping[str, int]
-    otherwise: Annotated[int, Meta(ge=0)]
-
-
-class OddTable(Table, frozen=True):
-    """A word that is not specified, and stands for another value.
-
-    Attributes:
-        value: The value that it stands for.
-        note: Sentence with which it is noted.
-    """
-
-    value: Annotated[str | int, values("a word or a number")]
-    note: str
+    sizes: SizeRule | None = None
 
 
 class WrongTable(Table, frozen=True):
@@ -152,8 +125,8 @@ class TypeTable(Table, frozen=True):
     hidden: str = ""
     owes: bool = False
     spelled: Annotated[Mapping[str, list[str]], values("a table from words to lists")] = {}
-    odd: Mapping[str, OddTable] = {}
-    sizes: SizesTable | None = None
+    odd: Mapping[str, OddWord] = {}
+    sizes: SizeRule | None = None
     wrong: tuple[WrongTable, ...] = ()
 
 
@@ -293,46 +266,6 @@ class QueryTable(NamedTable, kw_only=True, frozen=True):
     sql: str
 
 
-class MisprintTable(Table, kw_only=True, frozen=True):
-    """A misprint of the specification in tags of XML.
-
-    Attributes:
-        name: A word for it, which ends the code of its note.
-        sent: The misprint in brackets, between its neighbours; an ellipsis is a word.
-        meant: What is meant, in as many characters.
-        where: Its place in the specification.
-    """
-
-    name: str
-    sent: Annotated[
-        str,
-        Meta(pattern=r"^[^\[\]…]*\[[^\[\]]+\][^\[\]]*$", max_length=100),
-        values('a text with brackets around the misprint, such as \'=["… "]…="\''),
-    ]
-    meant: str
-    where: str = ""
-
-
-class LenientTable(Table, frozen=True):
-    """Deviations that readers accept: they are notes, and no errors.
-
-    Attributes:
-        surplus: True if readers ignore fields after the last one.
-        charset: Encoding of text that is not UTF-8.
-        line_ends: True if CR, LF, or the end of the stream ends a line.
-        control: What readers do with control characters in a client's message, in words.
-        blanks: True if several blanks between words are noted.
-        misprints: Misprints in tags of XML that peers have copied.
-    """
-
-    surplus: bool = False
-    charset: Literal["", "windows-1252", "iso-8859-2"] = ""
-    line_ends: bool = False
-    control: str = ""
-    blanks: bool = False
-    misprints: tuple[MisprintTable, ...] = ()
-
-
 class Document(Table, kw_only=True, frozen=True):
     """A protocol file.
 
@@ -427,7 +360,7 @@ class Document(Table, kw_only=True, frozen=True):
     letters: Mapping[str, str] = {}
     clauses: Mapping[str, str] = {}
     descriptions: Mapping[str, str] = {}
-    lenient: LenientTable | None = None
+    lenient: Lenient | None = None
     messages: Mapping[str, Row | RowTable | list[Row | RowTable]]
     game: str | RoomSpec | None = None
     python: PythonTable | None = None

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.lenient import Lenient, Misprint
+from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.header import is_text_part, with_next
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.document import (
     Document,
-    LenientTable,
-    MisprintTable,
 )
 from kiebitz.dissectors.protocol_file.reading.notation import Parser, place_of_field
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source, listed
@@ -309,22 +307,14 @@ class HeadSection:
         for key, formats in _LENIENT_IN.items():
             if key in self._document["lenient"] and self.kind() not in formats:
                 self._source.wrong(("lenient", key), f"{key} belongs to format = {listed(formats)}")
-        values = {key: getattr(table, key) for key in LenientTable.__struct_fields__}
-        return Lenient(**{**values, "misprints": tuple(self._misprints(table.misprints))})
-
-    def _misprints(self, tables: Sequence[MisprintTable]) -> Iterator[Misprint]:
-        for number, table in enumerate(tables):
-            # Of a table with mistakes, nothing is used.
-            if "" in (table.name, table.sent, table.meant):
-                continue
+        for number, misprint in enumerate(table.misprints[: _MAX_MISPRINTS + 1]):
             path: Path = ("lenient", "misprints", number)
-            misprint = Misprint(**msgspec.structs.asdict(table))
-            if number >= _MAX_MISPRINTS:
+            if number == _MAX_MISPRINTS:
                 self._source.wrong(path, f"more than {_MAX_MISPRINTS} misprints")
-                break
-            if not misprint.is_repairable:
+            # A table with mistakes lacks some of these.
+            elif "" not in (misprint.name, misprint.sent, misprint.meant) and not misprint.is_repairable:
                 self._source.wrong((*path, "meant"), "meant has as many bytes and words as sent in brackets")
-            yield misprint
+        return table
 
     @property
     def _format_key(self) -> str:

@@ -10,10 +10,10 @@ from typing import Any, cast
 import msgspec
 
 from kiebitz.dissectors.grammar.field_type import Wrong
-from kiebitz.dissectors.grammar.json.forms import OddWord, SizeRule
+from kiebitz.dissectors.grammar.json.forms import SizeRule
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.reading import notation
-from kiebitz.dissectors.protocol_file.reading.document import SizesTable, TypeTable
+from kiebitz.dissectors.protocol_file.reading.document import TypeTable
 from kiebitz.dissectors.protocol_file.reading.notation import NamedTypes, ParsedType, Parser, near
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
 from kiebitz.dissectors.protocol_file.specification import (
@@ -152,8 +152,6 @@ class TypeSection:
             case "spelled" if isinstance(kind, ChoiceType):
                 self._known_words(path, value, kind)
                 return {word: tuple(others) for word, others in value.items()}
-            case "odd":
-                return {word: OddWord(each.value, each.note) for word, each in table.odd.items()}
             case "sizes":
                 return size_rule(self._source, path, table.sizes, getattr(kind, "fields", ()))
             case "wrong":
@@ -183,7 +181,7 @@ class TypeSection:
 
 
 def size_rule(
-    source: Source, path: Path, table: SizesTable | None, fields: Sequence[FieldSpec]
+    source: Source, path: Path, table: SizeRule | None, fields: Sequence[FieldSpec]
 ) -> SizeRule | None:
     """Return the rule for the number of items of one of these fields, None if there is none."""
     if table is None:
@@ -201,4 +199,4 @@ def size_rule(
             if value not in by.values:
                 words = [word for word in by.values if isinstance(word, str)]
                 source.wrong_key((*path, "sizes", value), f"{table.by} is never {value}{near(value, words)}")
-    return SizeRule(table.by, table.of, table.sizes, table.otherwise)
+    return table
