@@ -448,7 +448,7 @@ def _spread_numbers(places: Mapping[Place, _Values], found: Identifiers) -> None
     for place, values in places.items():
         others = values.counts.keys() - numbers
         known = values.counts.total() - sum(values.counts[value] for value in others)
-        is_usual = len(others) <= 2 or not any(map(_is_positive, others))
+        is_usual = len(others) <= 2 or all(isinstance(value, int) and value <= 0 for value in others)
         if place in found.types or not known or known < 0.6 * values.counts.total() or not is_usual:
             continue
         key = _key(place)
@@ -459,7 +459,3 @@ def _spread_numbers(places: Mapping[Place, _Values], found: Identifiers) -> None
             is_player |= len(values.counts) > 1 and _PLAYER_KEY.fullmatch(key) is not None
         if is_player:
             found.types[place] = "id"
-
-
-def _is_positive(value: Scalar) -> bool:
-    return not isinstance(value, int) or value > 0

@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, ParseError
 
 import msgspec
 
+from kiebitz.dissectors.drafting.identifiers import leaves
 from kiebitz.dissectors.drafting.traffic import (
     MAX_NAME,
     MAX_NAMES,
@@ -212,13 +213,11 @@ def _without(found: Object, path: Path) -> dict[str, Any]:
     return rest
 
 
-def _scalars(found: Object, depth: int = 0) -> Iterator[tuple[Path, str | int]]:
-    for key, value in found.items():
-        if isinstance(value, dict) and depth < 2:
-            for path, scalar in _scalars(value, depth + 1):
-                yield (key, *path), scalar
-        elif isinstance(value, str | int) and not isinstance(value, bool):
-            yield (key,), value
+def _scalars(found: Object) -> Iterator[tuple[Path, str | int]]:
+    """Yield the texts and whole numbers that are not deep in an object, nor in a list."""
+    for path, scalar in leaves(found):
+        if len(path) <= 3 and not any(step.endswith("[]") for step in path):
+            yield path, scalar
 
 
 def name_path(objects: Sequence[Object], allowed: Collection[Path] | None = None) -> Path | None:

@@ -367,7 +367,11 @@ def _count_pairs(
         asked = recent[OPPOSITE[message.direction]]
         seen: set[str] = set()
         all_values = _values_of(message)
-        values = {value for value in all_values if _is_telling(value)}
+        values = {
+            value
+            for value in all_values
+            if (len(value) >= 3 if isinstance(value, str) else abs(value) >= 100)
+        }
         for rank, former in enumerate(reversed(asked)):
             if former.name in seen or message.ts_ns - former.ts_ns > _ANSWER_NS:
                 continue
@@ -396,10 +400,6 @@ def _count_pairs(
 
 def _values_of(message: Message) -> set[str | int]:
     return {value for _, value in leaves(message.values)}
-
-
-def _is_telling(value: str | int) -> bool:
-    return len(value) >= 3 if isinstance(value, str) else abs(value) >= 100
 
 
 def _score(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -350,7 +350,7 @@ class ListText(PartsText):
         self._split = tokenizer.splitter()
         self._size = item.width[0]
         """Number of tokens of an item."""
-        self._decode = _null_or(item.decode) if nulls else item.decode
+        self._decode = (lambda text: item.decode(text) if text else None) if nulls else item.decode
         self._is_plain = type(item).decode is Text.decode and not nulls
         if is_spread:
             self.width = least * self._size + bool(until), None if most is None else most * self._size
@@ -485,20 +485,22 @@ class ObjectText(PartsText):
         self._problem = problem
         self._names = [*fields]
         self._least = max(
-            (number for number, name in enumerate(fields, 1) if self._is_required(name)), default=0
+            (
+                number
+                for number, (name, kind) in enumerate(fields.items(), 1)
+                if name not in optional and kind.width[0] > 0
+            ),
+            default=0,
         )
         self.is_counted = any(kind.is_counted for kind in self.parts)
         if is_spread:
-            self.width = sum(kind.width[0] for kind in self.parts), None if self.is_counted else self._most
+            most = [kind.width[1] for kind in self.parts]
+            is_open = self.is_counted or None in most
+            self.width = (
+                sum(kind.width[0] for kind in self.parts),
+                None if is_open else sum(filter(None, most)),
+            )
         self._tail = self.parts[-1] if self.parts and self.parts[-1].width != (1, 1) else None
-
-    def _is_required(self, name: str) -> bool:
-        return name not in self.optional and self.fields[name].width[0] > 0
-
-    @property
-    def _most(self) -> int | None:
-        widths = [kind.width[1] for kind in self.parts]
-        return None if None in widths else sum(filter(None, widths))
 
     def pieces(self, texts: Sequence[str]) -> Iterator[tuple[Path, FieldType, int, int]]:
         if not self.is_counted:
@@ -661,11 +663,6 @@ def error_place(
 def wire_type_of(kind: FieldType) -> Mapping[str, Any]:
     """Return the declarative description of a part's type."""
     return kind.wire_type() or {"kind": "text", "limit": f"{kind.title} is not checked"}
-
-
-def _null_or(decode: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a decoder for which an empty text is null."""
-    return lambda text: decode(text) if text else None
 
 
 def unknown_word(text: str, words: tuple[str, ...], expected: str) -> Mismatch:

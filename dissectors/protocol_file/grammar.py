@@ -32,6 +32,8 @@ def grammar_of(plan: Plan) -> Grammar:
     kinds = {"actor": _PLAYER, WHO: _PLAYER, **_field_kinds(specification)}
     grid = specification.board.grid if specification.board is not None else None
     words = () if grid is None else (*grid.symbols, *grid.cell.split("."), grid.x, grid.y)
+    game = specification.game
+    room = None if game is None else _kind(parse_expression(game.id), kinds)
     return grammar_with(
         specification,
         words,
@@ -41,7 +43,7 @@ def grammar_of(plan: Plan) -> Grammar:
         data_identifiers=kinds,
         state_identifiers=dict(_state_kinds(specification, kinds))
         | dict.fromkeys(("players", "private", "turn"), _PLAYER)
-        | ({ROOMS: room} if (room := _room_kind(specification, kinds)) is not None else {}),
+        | ({ROOMS: room} if room is not None else {}),
     )
 
 
@@ -158,11 +160,6 @@ def _state_kinds(
                 keys = [step for step in (*steps, *within) if isinstance(step, str)]
                 if kind is not None:
                     yield keys[-1], kind
-
-
-def _room_kind(specification: Specification, kinds: Mapping[str, IdentifierKind]) -> IdentifierKind | None:
-    """Return the kind of identifier of a game, None if there is one at a time, or if its id is plain."""
-    return None if specification.game is None else _kind(parse_expression(specification.game.id), kinds)
 
 
 def _kind(term: Any, kinds: Mapping[str, IdentifierKind]) -> IdentifierKind | None:

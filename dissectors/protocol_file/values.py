@@ -157,14 +157,13 @@ def joined(parts: Sequence[Any]) -> Any:
     if len(lengths) > 1:
         return None
     return (
-        [joined(each) for each in zip(*(_repeated(part, *lengths) for part in parts), strict=True)]
+        [
+            joined([part[number] if isinstance(part, list | tuple) else part for part in parts])
+            for number in range(*lengths)
+        ]
         if lengths
         else "".join(map(step_text, parts))
     )
-
-
-def _repeated(part: Any, count: int) -> Sequence[Any]:
-    return part if isinstance(part, list | tuple) else [part] * count
 
 
 def _as_number(value: Any) -> Any:

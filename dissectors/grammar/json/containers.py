@@ -94,13 +94,12 @@ class JsonList(JsonType):
     def wrong_values(self) -> Iterator[Wrong]:
         yield from super().wrong_values()
         if self.least:
-            yield Wrong("too-few", "a list with too few values", self._too_few)
+            yield Wrong(
+                "too-few", "a list with too few values", lambda value: to_json(value[: self.least - 1])
+            )
         if self.most is not None and self.most <= _FEW:
             yield Wrong("too-many", "a list with too many values", self._too_many)
         yield from wrong_inside(self.item, "0", self._with_first)
-
-    def _too_few(self, value: Sequence[Any]) -> str:
-        return to_json(value[: self.least - 1])
 
     def _too_many(self, value: Sequence[Any]) -> str:
         assert self.most is not None

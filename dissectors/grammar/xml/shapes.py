@@ -216,7 +216,8 @@ class Compound(FieldType):
         yield from super().all_words()
 
     def wrong_values(self) -> Iterator[Wrong]:
-        yield Wrong("empty", f"an empty <{self.name}>", f"<{self.name}/>", allowed=not self._needs_something)
+        may_be_empty = all(field.optional for field in self.shape.fields)
+        yield Wrong("empty", f"an empty <{self.name}>", f"<{self.name}/>", allowed=may_be_empty)
         yield Wrong(
             "text", f"a word in place of the contents of <{self.name}>", f"<{self.name}>x</{self.name}>"
         )
@@ -227,10 +228,6 @@ class Compound(FieldType):
                 yield Wrong("left-out", "it is left out", partial(self._without, field), part=field.name)
             for wrong in field.type.wrong_values():
                 yield wrong.inside(field.name, partial(self._spoilt, field, wrong))
-
-    @property
-    def _needs_something(self) -> bool:
-        return any(not field.optional for field in self.shape.fields)
 
     def _without(self, field: Field, value: Mapping[str, Any]) -> str:
         fields = tuple(each for each in self.shape.attributes if each is not field)

@@ -191,7 +191,10 @@ class Plan:
             each.role.gives or (each.role.accepts and not each.row.broadcast) for each in self.rows
         )
         self.has_names = any(each.role.pairs is not None for each in self.rows)
-        self.ties_connections = specification.identity is not None and self._lacks_evidence()
+        has_evidence = any(
+            any(not event.spec.silent for event in each.events) and self.ties(each) for each in self.rows
+        )
+        self.ties_connections = specification.identity is not None and self.has_events and not has_evidence
         self.leaving = tuple(
             event
             for each in self.rows
@@ -259,12 +262,6 @@ class Plan:
             if rule.selects(row.name, row.direction)
             for field in row.fields
             for word in (field.name, word_of(field.name))
-        )
-
-    def _lacks_evidence(self) -> bool:
-        """Return True if no event of the file ties a connection to its player."""
-        return self.has_events and not any(
-            any(not event.spec.silent for event in each.events) and self.ties(each) for each in self.rows
         )
 
     def ties(self, plan: RowPlan) -> bool:

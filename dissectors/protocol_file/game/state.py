@@ -157,10 +157,6 @@ class GameState:
         part = value_at(self._context.state, self._home)
         return part if isinstance(part, dict) else {}
 
-    def _above(self, first: str) -> tuple[str, ...]:
-        """Return the path of the part to which a path with this first step belongs."""
-        return () if self.room is None and first in KEPT else self._home
-
     def has_begun(self, kind: str, receiver: int | None) -> bool:
         """Return True if the game began with a message to other clients, which this stream receives now."""
         opening = self.opening
@@ -203,7 +199,7 @@ class GameState:
         if keys[0] in self.budget.keys:
             # The keys of the running games, and of rooms.
             keys = (f"{keys[0]}_", *keys[1:])
-        above = self._above(keys[0])
+        above = () if self.room is None and keys[0] in KEPT else self._home
         value = self._limited(value)
         place: Any = self._context.state
         for step in above:

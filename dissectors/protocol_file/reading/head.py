@@ -51,6 +51,7 @@ _GROUP = re.compile(r"\[([^\w\s\[\]]*)([^\W\d]\w*=[\w.:|]*\w)([^\w\s\[\]]*)\]\s*
 
 _WITH_HEADER = ("length", "size", "fields", "send", "datagrams", "lines", "delimiter", "block", "websocket")
 _DEFAULTS = Document(protocol="", messages={})
+_SAME_IN_FORMAT = ("fields", "assign", "quote", "order", "encoding", "spelled", "letters", "mark", "end")
 
 _FORMAT_KEYS: Mapping[str, Collection[str]] = {
     "quote": ("words", "delimited", "pairs"),
@@ -205,9 +206,8 @@ class HeadSection:
             _FORMAT_KEYS,
         )
         if kind == "json" and not head.name and not framing.has_name:
-            self._source.wrong_key(
-                (self._format_key,), 'json needs name, the key of the name, such as name = "type"'
-            )
+            key = "format" if head.format is not None else "framing"
+            self._source.wrong_key((key,), 'json needs name, the key of the name, such as name = "type"')
         if kind == "delimited" and not head.delimiter:
             self._source.wrong_key(("format",), 'delimited needs delimiter, such as delimiter = ";"')
         if kind == "struct" and head.name and head.name not in notation.INTEGERS:
@@ -239,19 +239,11 @@ class HeadSection:
         return Format(
             kind=kind,
             name="" if framing.has_name else head.name or {"struct": "u8", "xml": "tag"}.get(kind, "first"),
-            fields=head.fields,
             delimiter=head.delimiter or ("\n" if kind == "lines" else " "),
-            assign=head.assign,
-            quote=head.quote,
             pads=tuple(head.pad),
             line_end=head.line_end if is_text or "line_end" in self._document else "",
-            order=head.order,
-            encoding=head.encoding,
             is_strict=head.strict,
-            spelled=head.spelled,
-            letters=head.letters,
-            mark=head.mark,
-            end=head.end,
+            **{key: getattr(head, key) for key in _SAME_IN_FORMAT},
         )
 
     def with_envelope(self, format: Format, parser_of: Callable[[str], Parser]) -> Format:
@@ -315,11 +307,6 @@ class HeadSection:
             elif "" not in (misprint.name, misprint.sent, misprint.meant) and not misprint.is_repairable:
                 self._source.wrong((*path, "meant"), "meant has as many bytes and words as sent in brackets")
         return table
-
-    @property
-    def _format_key(self) -> str:
-        """The key that chooses the format."""
-        return "format" if self._head.format is not None else "framing"
 
     def _only_with(self, what: str, kind: str, kinds: Mapping[str, Collection[str]]) -> None:
         """Report keys that mean nothing with the chosen framing or format."""

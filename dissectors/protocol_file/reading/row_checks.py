@@ -96,7 +96,13 @@ def _problems_of_format(field: FieldSpec, format: Format) -> Iterator[str]:
     elif format.kind == "struct" and not all(map(INTEGER.fullmatch, words)):
         yield "words of a binary message have numbers: 0=red|1=blue"
     if format.kind in ("json", "xml", "struct") and any(
-        kind.nulls or (_has_limits(kind, format) and not has_counts) for kind in lists
+        kind.nulls
+        or (
+            (kind.least or kind.most)
+            # The number may be the same in all binary messages.
+            and not (has_counts or (format.kind == "struct" and kind.least == kind.most))
+        )
+        for kind in lists
     ):
         written = "? for an item" if has_counts else "a number of items, or ?,"
         yield f"{written} belongs to text that is no {format.kind}"
@@ -126,11 +132,6 @@ def has_text_or_elements(name: str, fields: Sequence[FieldSpec]) -> bool:
         elif isinstance(kind, ObjectType) and not has_text_or_elements(field.name, kind.fields):
             return False
     return True
-
-
-def _has_limits(kind: ListType, format: Format) -> bool:
-    """Return True if the number of items is limited, and not the same in all binary messages."""
-    return bool(kind.least or kind.most) and not (format.kind == "struct" and kind.least == kind.most)
 
 
 def _takes_all(kind: FieldTypeSpec, format: Format) -> bool:
