@@ -312,6 +312,9 @@ class StructuredFramer(ByteFramer):
     Complete messages are recognised without buffering, and a frame that is too long is not kept.
     """
 
+    _at = 0
+    """Offset in `_held` of the next byte to examine."""
+
     def feed(self, offset: int, data: bytes) -> Sequence[Frame]:
         held = self._held
         frames: list[Frame] = []
@@ -359,9 +362,17 @@ class StructuredFramer(ByteFramer):
     def _overflow(self) -> None:
         """Handle a frame that is too long: set the place of the part without an end."""
 
-    @abstractmethod
+    def _release(self, upto: int, frames: list[Frame]) -> None:
+        super()._release(upto, frames)
+        self._at = 0
+
     def _drop(self) -> None:
         """Drop all held bytes but those that may be the beginning of a message."""
+        # The byte before the next one may show whether a message begins there.
+        size = max(0, self._at - 1)
+        del self._held[:size]
+        self._dropped += size
+        self._at -= size
 
 
 class DatagramFramer(Framer):

@@ -183,7 +183,7 @@ def _framer_of_bytes(framing: Framing, specification: Specification | None) -> C
         case "fields":
             assert specification is not None, "only the rows know where messages end"
             return partial(
-                framers.FieldsFramer,
+                framers.LengthFramer,
                 headers={each: FieldExtents(specification, each) for each in DIRECTIONS},
             )
     headers: Mapping[Direction, Header] = dict.fromkeys(DIRECTIONS, Header(framing, Format()))

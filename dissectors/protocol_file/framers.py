@@ -237,8 +237,8 @@ class LengthFramer(StructuredFramer):
         self._skipped = 0
         """Number of bytes after a gap that belong to the frame before it."""
         self._is_lost = False
-        self._at = 0
-        """Offset in `_held` at which to search for the beginning of a frame."""
+        self._measuring: Iterator[Extent | None] | None = None
+        """The extent of the frame that begins with the held bytes, as soon as it is known."""
 
     def gap(self, offset: int, length: int | None) -> Sequence[Frame]:
         come = self._dropped + len(self._held)
@@ -258,7 +258,7 @@ class LengthFramer(StructuredFramer):
 
     def _seek(self) -> None:
         self._size = self._skipped = self._at = 0
-        self._is_lost = False
+        self._is_lost, self._measuring = False, None
 
     def _whole(self, data: bytes) -> Sequence[int]:
         if self._cut is not None or self._is_lost or self._skipped:
@@ -279,8 +279,8 @@ class LengthFramer(StructuredFramer):
         if self._is_lost:
             return self._next_beginning()
         if not self._size:
-            found = self._extent()
-            if found is None:
+            self._measuring = self._measuring or self._header.measure(held)
+            if (found := next(self._measuring)) is None:
                 return INCOMPLETE
             if not found.size and not self._header.searches:
                 # A length that is never valid is a frame of its own.
@@ -292,10 +292,6 @@ class LengthFramer(StructuredFramer):
         if self._size > FRAME_LIMIT:
             self._cut = self._cut or "limit"
         return self._size - self._dropped if self._dropped + len(held) >= self._size else INCOMPLETE
-
-    def _extent(self) -> Extent | None:
-        """Return the extent of the frame that begins with the held bytes; None if it is not known."""
-        return self._header.extent(self._held, 0, len(self._held))
 
     def _next_beginning(self) -> int:
         """Return the offset of the first plausible frame, if it is known."""
@@ -325,12 +321,13 @@ class LengthFramer(StructuredFramer):
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)
-        self._size = self._skipped = self._at = 0
+        self._size, self._skipped, self._measuring = 0, 0, None
 
     def _overflow(self) -> None:
         self._place = 0
 
     def _drop(self) -> None:
+        self._measuring = None
         if self._is_lost:
             # What is held is at most one plausible frame.
             self._dropped += self._at
@@ -341,30 +338,6 @@ class LengthFramer(StructuredFramer):
             self._is_lost = not (self._size or self._skipped)
             self._dropped += len(self._held)
             self._held.clear()
-
-
-class FieldsFramer(LengthFramer):
-    """Frames that end where their fields do, of which each byte is looked at once."""
-
-    _measuring: Iterator[Extent | None] | None = None
-
-    def _extent(self) -> Extent | None:
-        assert isinstance(self._header, FieldExtents)
-        if self._measuring is None:
-            self._measuring = self._header.measure(self._held)
-        return next(self._measuring)
-
-    def _seek(self) -> None:
-        super()._seek()
-        self._measuring = None
-
-    def _release(self, upto: int, frames: list[Frame]) -> None:
-        super()._release(upto, frames)
-        self._measuring = None
-
-    def _drop(self) -> None:
-        super()._drop()
-        self._measuring = None
 
 
 class SendFramer(ByteFramer):

@@ -166,6 +166,11 @@ class Header:
         size = at - begin + length - (own if inclusive == "length" else at - begin if inclusive else 0)
         return Extent(at, size if size >= at - begin else INVALID)
 
+    def measure(self, data: bytes | bytearray) -> Iterator[Extent | None]:
+        """Yield None until the header at the beginning of growing data is complete, then its extent."""
+        while True:
+            yield self.extent(data, 0, len(data))
+
     def _number(self, part: Part, data: bytes | bytearray, at: int, upto: int) -> int | None:
         """Return the length at an offset; None if a text is no number."""
         if isinstance(part.type, BinaryText):

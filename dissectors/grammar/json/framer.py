@@ -153,8 +153,6 @@ class JsonFramer(StructuredFramer):
         super().__init__(direction)
         self._framing = framing
         self._state: _State = "between"
-        self._at = 0
-        """Offset in `_held` of the next byte to examine; the scanner has its own."""
         self._begun = 0
         """Offset in `_held` at which the message begins, after any blanks."""
         self._scanner = Scanner()
@@ -287,12 +285,5 @@ class JsonFramer(StructuredFramer):
         held = self._held
         self._line_from = 0 if held.endswith(b"\n", 0, upto) or upto == len(held) else None
         super()._release(upto, frames)
-        self._at = self._begun = 0
+        self._begun = 0
         self._state = "between"
-
-    def _drop(self) -> None:
-        # The last byte says whether a beginning after it is a mark.
-        size = max(0, self._at - 1)
-        del self._held[:size]
-        self._dropped += size
-        self._at -= size

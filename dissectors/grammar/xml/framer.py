@@ -217,8 +217,6 @@ class XmlFramer(StructuredFramer):
         super().__init__(direction)
         self._framing = framing
         self._state: _State = "before"
-        self._at = 0
-        """Offset in `_held` of the next byte to examine."""
         self._looked = 0
         """Offset from which to search for the end of the tag at `_at`."""
         self._quote_end = 0
@@ -489,18 +487,11 @@ class XmlFramer(StructuredFramer):
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)
-        self._at = self._looked = self._quote_end = 0
+        self._looked = self._quote_end = 0
         self._is_plain = False
         self._open.clear()
         self._begun = None
         self._state = "before"
-
-    def _drop(self) -> None:
-        # The byte before the next one may show where a message begins.
-        surplus = max(0, self._at - 1)
-        del self._held[:surplus]
-        self._dropped += surplus
-        self._at -= surplus
 
 
 def _any_of(names: Iterable[str]) -> bytes:
