@@ -22,6 +22,7 @@ from kiebitz.dissectors.protocols.catan.dissector import CATAN
 _ROWS = """
 [messages]
 MOVE = "c: name=player x=1..6 y?=number"
+HANDS = "c: of={player: [1..6]}"
 DEAL = ["s: colour=red|blue", "s: count=integer colour=red|blue"]
 SHOW = "s: cards=[red|blue]1..2 at?={x=integer y?=integer} any?=any"
 """
@@ -90,6 +91,7 @@ def _check(codec: Codec, frame: bytes, direction: Any) -> None:
     ("frame", "code", "text"),
     [
         ('{"MOVE":{"name":"a","x":⟨7⟩}}', "bad-value", "$.MOVE.x: 7 is not from 1 to 6"),
+        ('{"HANDS":{"of":{"ann":[1,⟨7⟩]}}}', "bad-value", "$.HANDS.of.ann[1]: 7 is not from 1 to 6"),
         ('{"MOVE":{"x":⟨7⟩}}', "bad-value", "$.MOVE.x: 7 is not from 1 to 6"),
         ('{"MOVE":{⟨"nmae"⟩:"a","x":3}}', "unknown-attribute", 'did you mean "name"?'),
         ('{"MOVE":{"name":"a","x":3,⟨"yy"⟩:3}}', "unknown-field", "is not specified here"),

@@ -213,6 +213,7 @@ class JsonCodec(Codec):
             try:
                 whole = self.layout.around(row).read(value, reading)
             except Misfit as error:
+                error.below(reading.path)
                 if unfit is None or self._nearness(error, row) > self._nearness(unfit, closest):
                     unfit, closest = error, row
                 continue

@@ -69,12 +69,9 @@ class JsonList(JsonType):
         found: list[Any] = []
         path, read = reading.path, self.item.read
         path.append(0)
-        try:
-            for part in value:
-                path[-1] = len(found)
-                found.append(read(part, reading))
-        except Misfit as error:
-            raise error.inside(len(found)) from None
+        for part in value:
+            path[-1] = len(found)
+            found.append(read(part, reading))
         path.pop()
         return found
 
@@ -156,10 +153,7 @@ class JsonBag(JsonType):
                 raise Misfit(unknown_word(key, self._spelt), self.title, "unknown-kind", (key,), of_key=True)
             if type(count) is not int or not 0 <= count <= _MOST:
                 reading.path.append(key)
-                try:
-                    self._number(count, reading)
-                except Misfit as error:
-                    raise error.inside(key) from None
+                self._number(count, reading)
                 reading.path.pop()
             if name is None:
                 reading.note("unusual-value", f'"{key}" is used for hidden {self.noun}', key, of_key=True)
@@ -272,7 +266,7 @@ class JsonObject(JsonType):
         if type(value) is not dict:
             raise Misfit(f"{quoted(value)} is not {self.noun}", self.title)
         found: dict[str, Any] = {}
-        types, path = self._types, reading.path
+        types, path, depth = self._types, reading.path, len(reading.path)
         unfit: Misfit | None = None
         for key, part in value.items():
             known = types.get(key)
@@ -298,7 +292,8 @@ class JsonObject(JsonType):
                 # Of several errors, report the first in the specification's order: an attribute can
                 # determine the allowed values of others.
                 if unfit is None or self._order[name] < self._order[self.spelt[str(unfit.path[0])]]:
-                    unfit = error.inside(key)
+                    unfit = error.below(path[depth:])
+                del path[depth + 1 :]
             path.pop()
         if unfit is None:
             for name in self._required:
@@ -435,12 +430,10 @@ class JsonMap(JsonType):
         for key, part in value.items():
             try:
                 self.key.decode(key)
-                reading.path.append(key)
-                found[key] = self.others.read(part, reading)
             except Mismatch as error:
                 raise Misfit(error.problem, error.expected, error.code, (key,), of_key=True) from None
-            except Misfit as error:
-                raise error.inside(key) from None
+            reading.path.append(key)
+            found[key] = self.others.read(part, reading)
             reading.path.pop()
         return found
 
@@ -484,10 +477,7 @@ class JsonTuple(JsonType):
         found = {}
         for number, (field, part) in enumerate(zip(self.fields, value, strict=False)):
             reading.path.append(number)
-            try:
-                found[field.name] = json_type_of(field).read(part, reading)
-            except Misfit as error:
-                raise error.inside(number) from None
+            found[field.name] = json_type_of(field).read(part, reading)
             reading.path.pop()
         return found
 

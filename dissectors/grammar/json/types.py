@@ -47,7 +47,10 @@ class Remark(NamedTuple):
 
 
 class Misfit(Mismatch):
-    """Raised for an invalid value at `path`, or for an invalid key that is the path's last step."""
+    """Raised for an invalid value at `path`, or for an invalid key that is the path's last step.
+
+    The path begins where the `Reading` is when it is raised.
+    """
 
     def __init__(
         self, problem: str, expected: str, code: str = "bad-value", path: Path = (), of_key: bool = False
@@ -57,9 +60,9 @@ class Misfit(Mismatch):
         self.valid_fields: dict[str, Any] = {}
         """The message's other fields, which are valid."""
 
-    def inside(self, step: str | int) -> Misfit:
-        """Prepend the step to the enclosing value to the path."""
-        self.path = (step, *self.path)
+    def below(self, path: Sequence[str | int]) -> Misfit:
+        """Prepend the path to the enclosing value to the path."""
+        self.path = (*path, *self.path)
         return self
 
 
@@ -382,12 +385,13 @@ class JsonEither(JsonType):
         return next((option for option in self.options if kind in option.kinds), None)
 
     def read(self, value: Any, reading: Reading) -> Any:
-        option = self.option(value)
+        option, depth = self.option(value), len(reading.path)
         if option is not None:
             try:
                 return option.read(value, reading)
             except Misfit as error:
-                if error.path or not self.noun or error.code != "bad-value":
+                is_inside = error.path or len(reading.path) > depth
+                if is_inside or not self.noun or error.code != "bad-value":
                     raise
         raise Misfit(f"{quoted(value)} is not {self.noun or self.title}", self.title)
 
