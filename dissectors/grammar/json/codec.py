@@ -33,9 +33,8 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.grammar.json.containers import JsonObject
 from kiebitz.dissectors.grammar.json.diagnostics import ESCAPED_COLON, Conventions, Diagnostics, duplicate_key
-from kiebitz.dissectors.grammar.json.dissection_tree import build_tree
 from kiebitz.dissectors.grammar.json.framer import JsonFraming
-from kiebitz.dissectors.grammar.json.layouts import Candidates, JsonRow, Layout
+from kiebitz.dissectors.grammar.json.layouts import Candidates, JsonRow, Layout, build_tree
 from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, parse_places
 from kiebitz.dissectors.grammar.json.types import JsonAny, Misfit, Reading, quoted
 from kiebitz.dissectors.model import Direction

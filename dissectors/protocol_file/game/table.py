@@ -15,10 +15,9 @@ from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import OPPOSITE, Direction, Event, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocol_file.expressions import WHO, Doubt, Question, Scope
 from kiebitz.dissectors.protocol_file.game.plan import GAMES, ROOMS, EventPlan, Plan, RowPlan, RulePlan
-from kiebitz.dissectors.protocol_file.game.players import Connection, Players
+from kiebitz.dissectors.protocol_file.game.players import Connection, Place, Players, Rooms
 from kiebitz.dissectors.protocol_file.game.requests import Answer, Requests
 from kiebitz.dissectors.protocol_file.game.roles import NULL_IDS
-from kiebitz.dissectors.protocol_file.game.rooms import Place, Rooms
 from kiebitz.dissectors.protocol_file.game.state import Budget, GameState, Opening, UnfinishedMessage
 from kiebitz.dissectors.protocol_file.templates import value_words
 from kiebitz.dissectors.protocol_file.values import step_text

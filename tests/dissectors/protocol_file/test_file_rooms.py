@@ -9,7 +9,7 @@ from strength import every, times
 
 from kiebitz.dissectors.model import Findings
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
-from kiebitz.dissectors.protocol_file.game.rooms import MAX_ROOMS
+from kiebitz.dissectors.protocol_file.game.players import MAX_ROOMS
 from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import read
 from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
