@@ -534,14 +534,10 @@ class BinaryList(Binary):
         self.title = f"list: {item.title}" if count is None else f"list of {count}: {item.title}"
 
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
-        return self._unpacked(data, at, end, self.count if isinstance(self.count, int) else None)
+        return self.unpack_after(data, at, end, {})
 
     def unpack_after(self, data: bytes, at: int, end: int, fields: Mapping[str, Any]) -> tuple[Any, int]:
-        return self._unpacked(
-            data, at, end, fields[self.count] if isinstance(self.count, str) else self.count
-        )
-
-    def _unpacked(self, data: bytes, at: int, end: int, count: int | None) -> tuple[Any, int]:
+        count = fields.get(self.count) if isinstance(self.count, str) else self.count
         found: list[Any] = []
         if count is not None and count > end - at:
             problem = f"there are {end - at} bytes for {count} items"

@@ -254,31 +254,43 @@ class Parser:
 
     def fields(self, end: str = "<") -> tuple[FieldSpec, ...]:
         """Parse fields up to the end of the text or one of the characters `end`."""
-        fields: dict[str, FieldSpec] = {}
+        return tuple(part.field for part in self._parts(end) if part.field is not None)
+
+    def header(self) -> tuple[HeaderPart, ...]:
+        """Parse the parts of a header: fields, and constants such as `'0x4d58'`."""
+        return tuple(self._parts("", has_constants=True))
+
+    def _parts(self, end: str, has_constants: bool = False) -> list[HeaderPart]:
+        parts: list[HeaderPart] = []
+        names: set[str] = set()
         while True:
             self._skip_blanks()
             if self._at == len(self._text) or self._text[self._at] in end:
-                return tuple(fields.values())
+                return parts
             start = self._at
             try:
-                field = self._field(0)
-                if field.name in fields:
-                    raise Mistake(f"a second field {field.name}", start, start + len(field.name))
-                fields[field.name] = field
+                if has_constants and (found := _CONSTANT.match(self._text, start)) is not None:
+                    self._at = found.end()
+                    parts.append(HeaderPart(constant=_constant(found)))
+                else:
+                    field = self._field(0)
+                    if field.name in names:
+                        raise Mistake(f"a second field {field.name}", start, start + len(field.name))
+                    names.add(field.name)
+                    parts.append(HeaderPart(field))
+                if self._text[self._at : self._at + 1].strip(f"{end} \t\n"):
+                    raise self._unexpected()
             except Mistake as mistake:
                 self.mistakes.append(mistake)
-                # The rest of the file may name the field.
                 found = _FIELD_NAME.match(self._text, start)
-                if found is not None and (name := found[1] or found[2]) not in fields:
-                    fields[name] = FieldSpec(name, AnyType(), "any")
+                if found is not None and (name := found[1] or found[2]) not in names and not has_constants:
+                    # The rest of the file may name the field.
+                    names.add(name)
+                    parts.append(HeaderPart(FieldSpec(name, AnyType(), "any")))
                 if len(self.mistakes) >= MAX_MISTAKES:
                     self._at = len(self._text)
                 self._at = max(self._at, mistake.end)
                 self._at = self._end_of_field()
-            else:
-                if self._text[self._at : self._at + 1].strip(f"{end} \t\n"):
-                    self.mistakes.append(self._unexpected())
-                    self._at = self._end_of_field()
 
     def _end_of_field(self) -> int:
         found = re.compile(r"\s").search(self._text, self._at)
@@ -324,33 +336,6 @@ class Parser:
             return ""
         self._at = found.end()
         return found[1].replace("\\n", "\n")
-
-    def header(self) -> tuple[HeaderPart, ...]:
-        """Parse the parts of a header: fields, and constants such as `'0x4d58'`."""
-        parts: list[HeaderPart] = []
-        names: set[str] = set()
-        while len(self.mistakes) < MAX_MISTAKES:
-            self._skip_blanks()
-            start = self._at
-            if start == len(self._text):
-                break
-            try:
-                if (found := _CONSTANT.match(self._text, start)) is not None:
-                    self._at = found.end()
-                    parts.append(HeaderPart(constant=_constant(found)))
-                else:
-                    field = self._field(0)
-                    if field.name in names:
-                        raise Mistake(f"a second field {field.name}", start, start + len(field.name))
-                    names.add(field.name)
-                    parts.append(HeaderPart(field))
-                if self._text[self._at : self._at + 1].strip():
-                    raise self._unexpected()
-            except Mistake as mistake:
-                self.mistakes.append(mistake)
-                self._at = max(self._at, mistake.end)
-                self._at = self._end_of_field()
-        return tuple(parts)
 
     # Types.
 
