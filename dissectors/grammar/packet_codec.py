@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
+from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
 from kiebitz.dissectors.grammar.envelope import LINE_ENDS, PacketEnvelope
 from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch
 from kiebitz.dissectors.grammar.fields import (
@@ -193,11 +193,7 @@ class PacketCodec(TextCodec):
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
         decoded = self.decode(frame, direction)
-        if decoded.row is not None:
-            return super().anatomy(frame, direction)
-        pieces = Pieces(frame)
-        pieces.take_any(len(frame), *not_understood(decoded))
-        return pieces.finish(decoded)
+        return whole(frame, decoded, "") if decoded.row is None else super().anatomy(frame, direction)
 
     def fitting(self, rows: Sequence[MessageType], count: int) -> Sequence[MessageType]:
         return self.exact_rows(rows, count)

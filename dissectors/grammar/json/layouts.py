@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
@@ -55,11 +55,8 @@ class Layout:
 
     def __init__(self, grammar: Grammar, spellings: Spellings = AS_WRITTEN, is_lenient: bool = False) -> None:
         self.grammar, self.spellings, self.is_lenient = grammar, spellings, is_lenient
-        self._rows: dict[tuple[Direction, str], tuple[JsonRow, ...]] = {}
-        for row in grammar.rows:
-            assert isinstance(row, JsonRow), row
-            key = row.direction, row.name
-            self._rows[key] = (*self._rows.get(key, ()), row)
+        self.all_rows = cast("tuple[JsonRow, ...]", grammar.rows)
+        """The rows of all messages."""
         self.names: Mapping[Direction, Mapping[Any, str]] = self._sent_names()
         """The message names of each direction, by what is sent for them."""
         self._around: dict[int, JsonObject] = {}
@@ -75,12 +72,7 @@ class Layout:
 
     def rows_named(self, direction: Direction, name: str) -> tuple[JsonRow, ...]:
         """Return the rows of a message."""
-        return self._rows.get((direction, name), ())
-
-    @property
-    def all_rows(self) -> tuple[JsonRow, ...]:
-        """The rows of all messages."""
-        return tuple(row for rows in self._rows.values() for row in rows)
+        return cast("tuple[JsonRow, ...]", self.grammar.rows_named(direction, name))
 
     def around(self, row: JsonRow) -> JsonObject:
         """Return the type of the whole message."""
