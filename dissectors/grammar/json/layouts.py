@@ -57,6 +57,12 @@ class Layout:
         self.grammar, self.spellings, self.is_lenient = grammar, spellings, is_lenient
         self.all_rows = cast("tuple[JsonRow, ...]", grammar.rows)
         """The rows of all messages."""
+        self._alone: dict[tuple[Direction, str], tuple[JsonRow, ...]] = {}
+        """Rows with no attribute next to the message's name."""
+        for row in self.all_rows:
+            if not row.beside:
+                key = row.direction, row.name
+                self._alone[key] = (*self._alone.get(key, ()), row)
         self.names: Mapping[Direction, Mapping[Any, str]] = self._sent_names()
         """The message names of each direction, by what is sent for them."""
         self._around: dict[int, JsonObject] = {}
@@ -125,7 +131,7 @@ class Layout:
             if not self.is_lenient:
                 return Candidates((), None, ())
             first = next((key for key in value if key in self.names[direction]), first)
-        rows = tuple(row for row in self.rows_of(direction, first) if not row.beside)
+        rows = self._alone.get((direction, self.names[direction].get(first, "")), ())
         return Candidates(rows, first, (first,))
 
     def fields(self, row: JsonRow, whole: dict[str, Any]) -> dict[str, Any]:
