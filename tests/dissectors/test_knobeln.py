@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 from kiebitz_knobeln.dissector import KNOBELN
 from message_cases import Case, cases
-from strength import times
 
 from kiebitz.dissectors.dissector import Likeness
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Gap, Ids, Item, Stream
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity
 
 CASES = cases(KNOBELN)
 SERVER = "127.0.0.1:5000"
@@ -33,25 +31,6 @@ def inspect(*items: Item) -> Findings:
 
 def told(found: Findings) -> list[str]:
     return [KNOBELN.presentation.describe(event) for event in found.events]
-
-
-def test_decode_after_encode_is_the_identity() -> None:
-    decode_after_encode_is_the_identity(KNOBELN, examples=times(EXAMPLES))
-
-
-def test_another_player_can_be_put_in() -> None:
-    frame = b"WURF alice 3"
-    decoded = KNOBELN.codec.decode(frame, "s2c")
-    assert decoded.row is not None
-    fields = decoded.row.renamed(decoded.fields, lambda handle, name: f"{handle.title}-{name}")
-    assert fields == {"name": "player-alice", "zahl": 3}
-    assert KNOBELN.codec.rewrite(frame, "s2c", fields) == b"WURF player-alice 3"
-    assert KNOBELN.codec.rewrite(frame, "s2c", decoded.fields) == frame
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_properties_of_all_protocols(check: Check) -> None:
-    check(KNOBELN, [case.data for case in CASES], times(EXAMPLES, quick=2))
 
 
 @each_case

@@ -23,7 +23,7 @@ from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.testing import payloads
+from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check, decode_after_encode_is_the_identity, payloads
 
 CONFORMING = ("sound", "dialects")
 """Titles of the groups whose messages have no diagnostics."""
@@ -173,6 +173,21 @@ def test_a_broken_message_has_one_diagnostic(
         ]
         assert decoded.valid or len(severe) <= 1
         assert decoded.valid or severe or not frame.strip()
+
+
+# Any bytes.
+
+
+@pytest.mark.full(but=14)
+@each_protocol
+@pytest.mark.parametrize("test", CHECKS, ids=lambda test: test.__name__)
+def test_properties_of_all_protocols(test: Check, dissector: Dissector) -> None:
+    test(dissector, [case.data for case in CASES[dissector]], times(EXAMPLES, quick=4))
+
+
+@pytest.mark.parametrize("dissector", [KNOBELN, NOUGHTS], ids=label)
+def test_decode_after_encode_is_the_identity(dissector: Dissector) -> None:
+    decode_after_encode_is_the_identity(dissector, examples=times(EXAMPLES))
 
 
 # In a stream.

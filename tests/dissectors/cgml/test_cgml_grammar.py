@@ -47,15 +47,6 @@ def bytewise(data: bytes) -> list[bytes]:
 # Decoding and encoding.
 
 
-@pytest.mark.parametrize("case", cases(CGML, "sound"), ids=shortly)
-def test_messages_of_conforming_peers_encode_to_equivalent_bytes(case: Case) -> None:
-    assert case.name is not None
-    encoded = CGML.codec.encode(case.name, case.direction, case.fields)
-    assert CGML.codec.decode(encoded, case.direction).fields == case.fields
-    # As the specification writes it: only these are written in more or fewer lines here.
-    assert encoded.split() == case.data.split() or b"player" in case.data
-
-
 @pytest.mark.parametrize("case", cases(CGML, "loose"), ids=shortly)
 def test_deviations_are_notes_reported_once_per_direction(case: Case) -> None:
     violations = CGML.codec.decode(case.data, case.direction).violations
@@ -138,38 +129,6 @@ def test_decode_after_encode_is_the_identity_for_every_row(row: ElementType, dat
 # Framing.
 
 
-@pytest.mark.full(but=50)
-@pytest.mark.parametrize("case", CASES, ids=shortly)
-def test_a_message_is_one_frame_whole_and_byte_by_byte(case: Case) -> None:
-    ask = message('<playcard type="ask"></playcard>')
-    stream = ask + case.data + ask
-    begin, end = len(ask), len(ask) + len(case.data)
-    assert frames([stream]) == [
-        Frame(0, ask, begin),
-        Frame(begin, case.data, len(case.data)),
-        Frame(end, ask, len(ask)),
-    ]
-    assert frames(bytewise(stream)) == frames([stream])
-
-
-@given(
-    st.lists(st.sampled_from([case.data for case in CASES]) | st.binary(max_size=6), max_size=6),
-    st.lists(st.integers(1, 40), min_size=1, max_size=4),
-)
-@settings(max_examples=times(300))
-def test_any_cut_gives_the_same_frames_and_no_byte_is_lost(parts: list[bytes], sizes: list[int]) -> None:
-    data = b"".join(parts)
-    pieces: list[bytes] = []
-    at = 0
-    while at < len(data):
-        size = sizes[len(pieces) % len(sizes)]
-        pieces.append(data[at : at + size])
-        at += size
-    whole = frames([data])
-    assert frames(pieces) == whole
-    assert b"".join(frame.data for frame in whole) == data
-
-
 DIALS = (
     '<dial type="cards" to="hand" from="desk"><card>B07</card></dial>',
     '<dial type="info" to="hand" from="desk" playerid="8678"><card></card></dial>',
@@ -217,12 +176,6 @@ def test_after_a_gap_reading_continues_with_the_next_message(at: int) -> None:
         "licite",
     ]
     assert {violation.severity for violation in found.diagnostics} <= {"note", "warning"}
-
-
-def test_in_mid_stream_a_message_is_read_from_its_beginning() -> None:
-    ask = message('<licite type="ask">G</licite>')
-    found = inspect(CGML, "s2c", None, ask, ask)
-    assert [message.name for message in found.messages] == ["licite", "licite"]
 
 
 @pytest.mark.full(but=1)

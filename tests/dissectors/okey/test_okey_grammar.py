@@ -102,16 +102,7 @@ def test_decode_after_encode_is_the_identity_for_every_row(
     assert (name_of(decoded), decoded.fields, decoded.valid) == (row.name, fields, True)
 
 
-# Any bytes.
-
-lines = st.sampled_from([case.data for case in CASES])
-mangled = st.one_of(
-    st.binary(max_size=60),
-    lines,
-    st.builds(
-        lambda line, at, junk: line[:at] + junk + line[at:], lines, st.integers(0, 80), st.binary(max_size=3)
-    ),
-)
+# Long lines.
 
 
 def frames(direction: Direction, pieces: list[bytes | None]) -> list[Frame]:
@@ -126,29 +117,6 @@ def frames(direction: Direction, pieces: list[bytes | None]) -> list[Frame]:
             found.extend(framer.feed(offset, piece))
             offset += len(piece)
     return [*found, *framer.eof()]
-
-
-@given(
-    st.lists(st.one_of(st.none(), mangled), max_size=6),
-    st.lists(st.integers(0, 300)),
-    st.sampled_from(DIRECTIONS),
-)
-@settings(max_examples=times(300))
-def test_any_cut_of_any_bytes_next_to_gaps_gives_the_same_frames(
-    pieces: list[bytes | None], cuts: list[int], direction: Direction
-) -> None:
-    smaller: list[bytes | None] = []
-    for piece in pieces:
-        if piece is None:
-            smaller.append(None)
-            continue
-        at = 0
-        for place in sorted(cuts):
-            if at < place < len(piece):
-                smaller.append(piece[at:place])
-                at = place
-        smaller.append(piece[at:])
-    assert frames(direction, smaller) == frames(direction, pieces)
 
 
 @pytest.mark.full(but=3)

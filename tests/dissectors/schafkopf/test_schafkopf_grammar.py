@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -11,13 +11,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from message_cases import Case, cases
-from single_direction import inspect
 from strength import every, times
 
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.model import Direction, Findings
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.schafkopf.cards import PACK
 from kiebitz.dissectors.protocols.schafkopf.codec import card_place
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
@@ -79,43 +78,7 @@ def fields_of(row: MessageType) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({field.name: values(field.type) for field in row.fields})
 
 
-@st.composite
-def sound_pakete(draw: st.DrawFn, direction: Direction) -> bytes:
-    row = draw(st.sampled_from([row for row in GRAMMAR.rows if row.direction == direction]))
-    return SCHAFKOPF.codec.encode(row.name, direction, draw(fields_of(row)))
-
-
 # Decoding and encoding.
-
-
-@pytest.mark.parametrize(
-    ("data", "direction", "expected", "hint"),
-    [
-        (b"!DRAN\n7\n!END\n", "s2c", 'Integer = "0" | "1" | "2" | "3"', '"7"'),
-        (b"!ERSTE3\nja\n!END\n", "c2s", 'Boolean = "JA" | "NEIN"', "did you mean JA?"),
-        (
-            b"!KARTE\nHERZ\nSAUU\n!END\n",
-            "c2s",
-            'Wert = "§" | "OBER" | "UNTER" | "SAU" | "ZEHN" | "KONIG" | "NEUN"',
-            "did you mean SAU?",
-        ),
-        ("!KARTE\n§\nSAU\n!END\n".encode(), "c2s", 'Wert = "§"', "not a card"),
-        (b"!SPIELSTDU\nGAIER\n!END\n", "c2s", 'Modus = "SAUSPIELeichel" | ', "did you mean GEIER?"),
-        (b"!HOCHZEIT\nJAA\n!END\n", "c2s", 'Boolean = "JA" | "NEIN"', "did you mean JA?"),
-        (b"!NAME\nAnna\n", "c2s", '"!END"', "NAME has no end"),
-        (b"!NAME\nAnna\n!ENDE\n", "c2s", '"!END"', "!ENDE"),
-        (b"!KONTO\nviel\n!END\n", "s2c", 'Konto = {("0" | "1" | … | "9")}', "viel"),
-        (b"!MODEL\n!SPIELT\n", "s2c", 'Flag = "!UPDATE" | "!ERSTE3" | "!SPIELSTDU" | "!SPIEL"', "!SPIEL?"),
-        (b"!KATRE\nHERZ\nSAU\n!END\n", "c2s", 'Paket = "!MODEL" | ', "did you mean !KARTE?"),
-    ],
-)
-def test_an_expectation_is_written_as_in_the_specification(
-    data: bytes, direction: Direction, expected: str, hint: str
-) -> None:
-    (violation,) = SCHAFKOPF.codec.decode(data, direction).violations
-    assert violation.expected is not None
-    assert violation.expected.startswith(expected)
-    assert hint in violation.text
 
 
 @pytest.mark.full(but=7)
@@ -166,68 +129,6 @@ def split(data: bytes, places: Iterable[int]) -> list[bytes]:
     """Data cut at these places."""
     cuts = sorted({0, len(data), *(place for place in places if place < len(data))})
     return [data[start:end] for start, end in pairwise(cuts)]
-
-
-def told(found: Findings) -> list[tuple[str, Any, int, int]]:
-    return [(message.name, message.fields, message.offset, message.length) for message in found.messages]
-
-
-@pytest.mark.parametrize("case", SOUND, ids=shortly)
-def test_after_a_gap_a_flag_is_a_beginning(case: Case) -> None:
-    found = inspect(SCHAFKOPF, case.direction, 100, b"SCHELL\nNEUN\n", case.data)
-    assert told(found) == [
-        ("unreadable", {}, 100, 12),
-        (case.name, case.fields, 112, len(case.data)),
-    ]
-    assert [violation.code for violation in found.diagnostics if violation.severity != "note"] == ["gap"]
-
-
-@pytest.mark.parametrize("direction", ["c2s", "s2c"])
-@given(data=st.data())
-@settings(max_examples=times(50))
-def test_any_cut_of_sound_pakete_gives_those_pakete(direction: Direction, data: st.DataObject) -> None:
-    pakete = data.draw(st.lists(sound_pakete(direction), max_size=8))
-    stream = b"".join(pakete)
-    places = data.draw(st.lists(st.integers(0, max(len(stream), 1)), max_size=12))
-    offset = data.draw(st.integers(0, 1000))
-    expected = []
-    for paket in pakete:
-        expected.append(Frame(offset, paket, len(paket)))
-        offset += len(paket)
-    assert cut(split(stream, places), direction, offset - len(stream)) == expected
-
-
-LINES: Sequence[bytes] = [
-    *(f"!{name}".encode() for name in {row.name for row in GRAMMAR.rows}),
-    *(b"!END", b"!UPDATE", b"!SPIEL", b"!SPIELSTDU", b"!CHAT", b"", b"0", b"JA", b"EICHEL", b"SAU"),
-    *(b"\xc2\xa7", b"\xa7", b"\xc3\x82\xc2\xa7", b"\0", b"\r", b"!ENDE", b"HERZ!ID", b"x" * 17),
-]
-JUNK = st.one_of(
-    st.builds(
-        lambda line, end: line + end, st.sampled_from(LINES), st.sampled_from([b"\n", b"\r\n", b"", b"\r"])
-    ),
-    st.sampled_from([case.data for case in CASES]),
-    st.builds(lambda case, at: case.data[:at], st.sampled_from(CASES), st.integers(0, 150)),
-    st.binary(max_size=20),
-)
-
-
-@given(
-    st.lists(JUNK, max_size=25), st.lists(st.integers(0, 2000), max_size=12), st.sampled_from(["c2s", "s2c"])
-)
-@settings(max_examples=times(400))
-def test_any_cut_of_any_bytes_gives_the_same_frames(
-    parts: list[bytes], places: list[int], direction: Direction
-) -> None:
-    data = b"".join(parts)
-    frames = cut([data] if data else [], direction)
-    assert b"".join(frame.data for frame in frames) == data
-    assert cut(split(data, places), direction) == frames
-    assert cut((bytes([byte]) for byte in data), direction) == frames
-    at = 0
-    for frame in frames:
-        assert (frame.offset, frame.size) == (at, len(frame.data))
-        at += frame.size
 
 
 Piece = tuple[bytes, int]
