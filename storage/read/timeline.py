@@ -21,7 +21,7 @@ from kiebitz.dissectors.session_numbering import Numbers
 from kiebitz.storage.database.protocol_files import stored_losses
 from kiebitz.storage.database.schema import GREATEST_ID, SessionRow, StorageError, scalar
 
-_PARTIAL = "the import is in progress, or was killed: then delete the session, and import it again"
+_PARTIAL = "the import is in progress, or was broken off: then delete the session, and import it again"
 
 STREAM_COLUMNS = (
     "s.id, s.transport, s.client, s.server, s.opened_ns, s.protocol, s.closed_ns, s.close_reason, s.player"

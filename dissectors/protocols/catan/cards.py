@@ -74,12 +74,12 @@ def monopol(context: CatanContext, observation: Observation) -> None:
 
 
 def erfindung(context: CatanContext, observation: Observation) -> None:
-    """Process an invention: two resources of the player's choice."""
+    """Process an invention: two resources of the player's choice, or one if the player asked for no more."""
     player = context.player(observation.fields["Spieler"])
     counts: Counts = observation.fields["Rohstoffe"]
     _played(context, observation, player, "Erfindung", {"resources": counts})
     # One server sends the whole hand here.
-    wanted = counts if total(counts) == 2 else 2
+    wanted = counts if total(counts) in (1, 2) else 2
     resources.claim(context, Claim(observation, player.id, 1, wanted, "invention", partly=True))
 
 

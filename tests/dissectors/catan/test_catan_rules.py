@@ -178,6 +178,12 @@ def roads_of_a_card_are_free(make: Maker) -> Server:
     )
 
 
+@keeps
+def an_invention_of_one_resource(make: Maker) -> Server:
+    game = fund(make.game(), 1, COSTS["Karte"]).buy(1, "Erfindung").rounds("3 3 3")
+    return game.invention(1, {"Lehm": 1}).rounds("3")
+
+
 @breaks("missing-cost", "error", "Bauvorgang", "", "1 Holz, 1 Lehm")
 def a_third_road_for_nothing(make: Maker) -> Server:
     return (
