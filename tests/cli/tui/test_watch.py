@@ -311,6 +311,7 @@ def test_a_click_on_one_of_several_tables() -> None:
     watch(SEVERAL, script)
 
 
+@pytest.mark.usefixtures("protocol_files_forgotten")
 def test_each_of_several_games_at_once_is_one_of_the_tables(tmp_path: Path) -> None:
     async def script(sight: Sight) -> None:
         await sight.press("end", "left", "left")
