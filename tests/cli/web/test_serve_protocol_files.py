@@ -88,8 +88,8 @@ def test_a_slow_text_slows_no_other_session(arrives: str, recorded: Path, tmp_pa
         for number in range(3):
             with_text(recorded, folder / f"slow{number}.db", SLOW + f"\n# {number}\n")
     with serving(str(folder)) as server:
+        until(lambda: "good.db:1" in rolls(server), "the good one is served", QUICK_S)
         if arrives == "later":
-            until(lambda: "good.db:1" in rolls(server), "the good one is served", QUICK_S)
             for number in range(3):
                 with_text(recorded, folder / f"slow{number}.db", SLOW + f"\n# {number}\n")
             time.sleep(3)
