@@ -30,6 +30,7 @@ from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import TableInfo
 from kiebitz.storage.diff.messages import (
     ComparedSession,
+    MatchedTables,
     compare_conversations,
     compare_messages,
     streams_by_player,
@@ -269,6 +270,7 @@ def compare(a: Timeline, b: Timeline, wanted: Filter | None = None) -> Differenc
 def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> Difference:
     found = Difference([], [], 0, [], [], [], [])
     same = 0
+    pairs: list[MatchedTables] = []
     diagnostics_a, diagnostics_b = SessionDiagnostics(a, wanted), SessionDiagnostics(b, wanted)
     order = Order(a.first_messages, b.first_messages)
     for i, j in _match_tables([table.row for table in a.tables], [table.row for table in b.tables]):
@@ -290,9 +292,10 @@ def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> D
         found.diagnostics.extend(
             compare_diagnostics(diagnostics_a, mine, diagnostics_b, other, number, table)
         )
-        found.messages.extend(compare_messages(a, mine, b, other, table.match, number, wanted))
+        pairs.append(MatchedTables(number, mine, other, table.match))
         if wanted is None:
-            found.conversations.extend(compare_conversations(a, mine, b, other, table.match, number))
+            found.conversations.extend(compare_conversations(a, b, pairs[-1]))
+    found.messages.extend(compare_messages(a, b, pairs, wanted))
     found.diagnostics.extend(compare_others(diagnostics_a, diagnostics_b))
     found.events.sort(key=lambda one: (one.place, one.table))
     return msgspec.structs.replace(found, same=same)

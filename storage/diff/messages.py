@@ -11,7 +11,7 @@ One of the two compared sessions: its tables with their events, read from the da
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -107,55 +107,82 @@ class _EqualMessages(msgspec.Struct, eq=False):
             del self.b[max(len(self.a), len(self.b) - (events_a - events_b)) :]
 
 
+class MatchedTables(msgspec.Struct, frozen=True):
+    """Two tables with the match of their players; `number` is the index of the pair."""
+
+    number: int
+    a: ComparedTable
+    b: ComparedTable
+    match: Match
+
+
+class _PairMessages:
+    """The compared messages of a pair of tables, by direction and name, then by content."""
+
+    def __init__(self, tables: MatchedTables) -> None:
+        self.number = tables.number
+        cast_a, cast_b = tables.a.normalizer.roster, tables.b.normalizer.roster
+        self.normalizers = (
+            _MessageNormalizer(tables.a, cast_a, range(len(cast_a.players))),
+            _MessageNormalizer(tables.b, cast_b, shared_numbers(tables.match, len(cast_b.players))),
+        )
+        self.messages: dict[tuple[Direction, str], dict[str, _EqualMessages]] = {}
+        self.with_event: dict[tuple[Direction, str], tuple[Counter[str | None], Counter[str | None]]] = {}
+        """For those messages of which one side has more: how many have an event, by content, on each side."""
+
+    def find_unequal(self) -> None:
+        """Note which messages one side has more of."""
+        for key, texts in self.messages.items():
+            if any(len(same.a) != len(same.b) for same in texts.values()):
+                self.with_event[key] = (Counter(), Counter())
+
+    def differences(self) -> Iterator[MessageDifference]:
+        """Yield the differences by direction, name and field."""
+        for direction in DIRECTIONS:
+            for name in sorted(name for way, name in self.messages if way == direction):
+                texts = self.messages[direction, name]
+                if counts := self.with_event.get((direction, name)):
+                    for content, same in texts.items():
+                        same.offset_surplus(counts[0][content], counts[1][content])
+                yield from _differences(self.number, direction, name, texts)
+
+
 def compare_messages(
-    a: ComparedSession,
-    table_a: ComparedTable,
-    b: ComparedSession,
-    table_b: ComparedTable,
-    match: Match,
-    number: int,
-    wanted: Filter | None,
+    a: ComparedSession, b: ComparedSession, pairs: Sequence[MatchedTables], wanted: Filter | None
 ) -> list[MessageDifference]:
-    """Return the differences by direction, name and field; `number` is the index of the pair of tables."""
-    cast_a, cast_b = table_a.normalizer.roster, table_b.normalizer.roster
-    normalizers = (
-        _MessageNormalizer(table_a, cast_a, range(len(cast_a.players))),
-        _MessageNormalizer(table_b, cast_b, shared_numbers(match, len(cast_b.players))),
-    )
-    by_content: dict[tuple[Direction, str], dict[str, _EqualMessages]] = {}
-    both = ((a, table_a, normalizers[0]), (b, table_b, normalizers[1]))
-    for place, (side, table, normalizer) in enumerate(both):
-        for message_id, direction, name, fields in _messages(side, table, wanted, "m.event_id IS NULL"):
-            content = normalizer.read(direction, name, fields)
+    """Return the differences of each pair of tables; each session's messages are read once for all pairs."""
+    compared = [_PairMessages(pair) for pair in pairs]
+    sides = [
+        (
+            place,
+            side,
+            {(table.protocol, table.server): pair for table, pair in zip(rows, compared, strict=True)},
+        )
+        for place, side, rows in (
+            (0, a, [pair.a.row for pair in pairs]),
+            (1, b, [pair.b.row for pair in pairs]),
+        )
+    ]
+    for place, side, at in sides:
+        for message_id, table, direction, name, fields in _messages(side, wanted, "m.event_id IS NULL"):
+            if (pair := at.get(table)) is None:
+                continue
+            content = pair.normalizers[place].read(direction, name, fields)
             if content is not None:
-                same = by_content.setdefault((direction, name), {}).setdefault(
+                same = pair.messages.setdefault((direction, name), {}).setdefault(
                     content, _EqualMessages([], [])
                 )
                 (same.b if place else same.a).append(message_id)
-    found: list[MessageDifference] = []
-    for direction in DIRECTIONS:
-        for name in sorted(name for way, name in by_content if way == direction):
-            texts = by_content[direction, name]
-            if any(len(same.a) != len(same.b) for same in texts.values()):
-                counts = [_count_event_messages(*one, wanted, direction, name) for one in both]
-                for content, same in texts.items():
-                    same.offset_surplus(counts[0][content], counts[1][content])
-            found += _differences(number, direction, name, texts)
-    return found
-
-
-def _count_event_messages(
-    side: ComparedSession,
-    table: ComparedTable,
-    normalizer: _MessageNormalizer,
-    wanted: Filter | None,
-    direction: Direction,
-    name: str,
-) -> Mapping[str | None, int]:
-    """Count the messages of a name that do have an event."""
-    met = "m.event_id IS NOT NULL AND m.direction = ? AND m.name = ?"
-    rows = _messages(side, table, wanted, met, direction, name)
-    return Counter(normalizer.read(direction, name, fields) for _, _, _, fields in rows)
+    for pair in compared:
+        pair.find_unequal()
+    names = sorted({name for pair in compared for _, name in pair.with_event})
+    met = "m.event_id IS NOT NULL AND m.name IN (SELECT value FROM json_each(?))"
+    for place, side, at in sides if names else ():
+        for _, table, direction, name, fields in _messages(side, wanted, met, to_json(names)):
+            pair = at.get(table)
+            if pair is not None and (counts := pair.with_event.get((direction, name))):
+                counts[place][pair.normalizers[place].read(direction, name, fields)] += 1
+    return [difference for pair in compared for difference in pair.differences()]
 
 
 def _differences(
@@ -192,16 +219,18 @@ def _fields(content: str, content_b: str) -> tuple[str, ...]:
 
 
 def _messages(
-    side: ComparedSession, table: ComparedTable, wanted: Filter | None, which: str, *values: str
-) -> Iterator[tuple[int, Direction, str, str]]:
-    """Return the messages at a table's server that meet a condition, with values for its parameters."""
+    side: ComparedSession, wanted: Filter | None, which: str, *values: str
+) -> Iterator[tuple[int, tuple[str, str], Direction, str, str]]:
+    """Yield the messages that meet a condition, with protocol and server of their table, by id."""
     met, parameters = sql_condition(side.timeline, wanted, "messages")
-    return side.timeline.connection.execute(
-        f"SELECT m.id, m.direction, m.name, m.fields FROM messages AS m WHERE {which}"
-        " AND m.stream_id IN (SELECT id FROM streams WHERE session_id = ? AND protocol = ? AND server = ?)"
-        f" AND ({met}) ORDER BY m.id",
-        [*values, side.timeline.session.id, table.row.protocol, table.row.server, *parameters],
+    rows = side.timeline.connection.execute(
+        "SELECT m.id, s.protocol, s.server, m.direction, m.name, m.fields"
+        " FROM messages AS m JOIN streams AS s ON s.id = +m.stream_id"
+        f" WHERE {which} AND s.session_id = ? AND ({met}) ORDER BY m.id",
+        [*values, side.timeline.session.id, *parameters],
     )
+    for number, protocol, server, direction, name, fields in rows:
+        yield number, (protocol, server), direction, name, fields
 
 
 class _MessageNormalizer:
@@ -244,22 +273,16 @@ _Streams = dict[int, list[int]]
 """Player -> its streams."""
 
 
-def compare_conversations(
-    a: ComparedSession,
-    table_a: ComparedTable,
-    b: ComparedSession,
-    table_b: ComparedTable,
-    match: Match,
-    number: int,
-) -> list[Conversations]:
-    """Return the conversations that one side has more of; `number` is the index of the pair of tables.
+def compare_conversations(a: ComparedSession, b: ComparedSession, pair: MatchedTables) -> list[Conversations]:
+    """Return the conversations that one side has more of.
 
     A conversation belongs to all players in whose name its client acts, as far as events show. How many a
     player has does not matter; for conversations without a player their number counts.
     """
+    number, table_a, table_b = pair.number, pair.a, pair.b
     mine, nobodys = streams_by_player(a, table_a)
     others, nobodys_b = streams_by_player(b, table_b)
-    shared = shared_numbers(match, len(table_b.normalizer.roster.players))
+    shared = shared_numbers(pair.match, len(table_b.normalizer.roster.players))
     theirs = {shared[who] for who in others}
     found = [
         Conversations(number, table_a.normalizer.roster.players[who].name, tuple(streams), ())
