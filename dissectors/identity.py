@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Grammar, ImpliedBy, shortened
 from kiebitz.dissectors.model import Direction, Event
 

@@ -18,8 +18,7 @@ from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentE
 from kiebitz.dissectors.escaping import json_text
 from kiebitz.dissectors.filters.fields import known_name, written
 from kiebitz.dissectors.filters.syntax import Step
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE, FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import MessageType, Path, nearest_word, shortened, to_json, value_at
 from kiebitz.dissectors.suggestions import did_you_mean
 

@@ -14,7 +14,7 @@ import msgspec
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.editing.assignment_parser import Assignment, AssignmentError
 from kiebitz.dissectors.editing.field_assignment import Target
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import nearest_word, to_json
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.suggestions import did_you_mean

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -20,9 +21,6 @@ from kiebitz.dissectors.grammar.grammar import (
     unreadable,
 )
 from kiebitz.dissectors.model import Direction
-
-UNWRITABLE = (ValueError, TypeError, AttributeError, LookupError)
-"""Exceptions for values that a row cannot have; all but ValueError are for values of the wrong type."""
 
 _MAX_QUOTED = 40
 """Maximum length of quoted fields that cannot be written, in characters."""

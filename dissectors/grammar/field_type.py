@@ -93,6 +93,10 @@ WHOLE_REST = -1
 """In place of the end of a `Mismatch`: all up to the end of the last token."""
 
 
+UNWRITABLE = (ValueError, TypeError, AttributeError, LookupError)
+"""Exceptions for values that a row cannot have; all but ValueError are for values of the wrong type."""
+
+
 class Mismatch(Exception):
     """Raised for a text that is not valid for a field type; characters `start` to `end` are wrong.
 
@@ -284,3 +288,10 @@ class FieldType(ABC):
         except Mismatch:
             return False
         return True
+
+    def has(self, value: Any) -> bool:
+        """Return True if a value can be one of this type."""
+        try:
+            return self.accepts(self.encode(value))
+        except UNWRITABLE:
+            return False

@@ -159,6 +159,13 @@ class MessageType(_MessageHead, frozen=True, kw_only=True, eq=False):
         """Return True if a message of this name with these fields can be of this row."""
         return {field.name for field in self.fields} >= {*fields}
 
+    def has_values(self, fields: Mapping[str, Any]) -> bool:
+        """Return True if these are all the fields that a message of this row must have, with its values."""
+        return all(
+            field.type.has(fields[field.name]) if field.name in fields else field.optional
+            for field in self.fields
+        )
+
     def renamed(self, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
         """Return the fields with every identifier replaced by `rename`."""
         return self.with_each(fields, lambda kind, value: kind.renamed(value, rename))
@@ -428,8 +435,11 @@ class Grammar:
         return sum(row.deviation is None for row in self.rows_named(direction, name)) > 1
 
     def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
-        """Return the first row of a message name that has these fields."""
-        return next((row for row in self.rows_named(direction, name) if row.matches(fields)), None)
+        """Return the first row of a message name with these fields, if possible one that has their values."""
+        rows = [row for row in self.rows_named(direction, name) if row.matches(fields)]
+        if len(rows) < 2:
+            return rows[0] if rows else None
+        return next((row for row in rows if row.has_values(fields)), rows[0])
 
     @cached_property
     def words(self) -> frozenset[str]:

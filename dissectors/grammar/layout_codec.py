@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.codec import UNWRITABLE, Codec
+from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE, FieldType, Mismatch
 from kiebitz.dissectors.grammar.fields import PartsText
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,

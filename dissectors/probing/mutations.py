@@ -18,8 +18,7 @@ from kiebitz.dissectors.conformance.expectations import (
     UnsuitableMoment,
 )
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
-from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, IdentifierKind, Mismatch, Wrong
+from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, UNWRITABLE, IdentifierKind, Mismatch, Wrong
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Place, replaced, to_json
 from kiebitz.dissectors.model import Direction
 

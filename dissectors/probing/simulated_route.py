@@ -16,7 +16,7 @@ import msgspec
 from kiebitz.dissectors.conformance import bots as play
 from kiebitz.dissectors.conformance.bots import TargetMessage
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.probing.baseline import Baseline

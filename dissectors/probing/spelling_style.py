@@ -9,7 +9,7 @@ from typing import Any
 
 from kiebitz.dissectors.conformance.expectations import NotApplicable, Spelling
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing.actions import line_end_of, swap_line_ends
 from kiebitz.dissectors.probing.message_reader import ReceivedMessage

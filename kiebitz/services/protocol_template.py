@@ -16,7 +16,7 @@ from kiebitz.dissectors.protocol_file.reading.notation import BUILT_IN, near
 from kiebitz.dissectors.protocol_file.reading.reader import problem_of_name
 from kiebitz.dissectors.registry import installed
 
-_NAME = "game"
+_NAME = "my_game"
 """Name of the protocol if the file's is none."""
 
 _FOLDERS = (Path(__file__).parent / "examples", Path(__file__).parents[2] / "docs" / "examples")

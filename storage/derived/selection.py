@@ -16,7 +16,7 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, to_json
 from kiebitz.dissectors.model import Game
 from kiebitz.dissectors.registry import dissector_of

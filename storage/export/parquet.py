@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kiebitz.dissectors.escaping import encodable
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.registry import dissector_of

@@ -86,6 +86,15 @@ def test_the_groups_contain_what_their_titles_say(dissector: Dissector) -> None:
 
 
 @each_protocol
+def test_the_fields_of_a_message_lead_to_its_row(dissector: Dissector) -> None:
+    for case in groups(dissector)["sound"]:
+        decoded = dissector.codec.decode(case.data, case.direction)
+        assert decoded.row is not None
+        found = dissector.grammar.row_of(decoded.row.name, case.direction, decoded.fields)
+        assert found is decoded.row, case
+
+
+@each_protocol
 def test_a_message_is_encoded_as_it_was_read(dissector: Dissector) -> None:
     for case in cases(dissector, *(title for title in CONFORMING if title in groups(dissector))):
         assert case.name is not None

@@ -14,7 +14,7 @@ from kiebitz.dissectors.editing.field_assignment import Target
 from kiebitz.dissectors.editing.message_encoding import encode_new, rewrite_message, target_of
 from kiebitz.dissectors.escaping import json_text
 from kiebitz.dissectors.filters.fields import written
-from kiebitz.dissectors.grammar.codec import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, shortened, to_json
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.hooks import MAX_DELAY_S, Message, Stream
