@@ -76,6 +76,10 @@ class FixedWords(PartsText):
             word = text if number == first else [*self._before, "", *self._after][number]
             if text != word:
                 raise Mismatch(0, len(text), f"{quoted(text)} is not {word}", self.title, token=number)
+        if len(texts) < self.width[0]:
+            missing = [*self._before, self.kind.title, *self._after][len(texts)]
+            problem = f"there is no {missing} here"
+            raise Mismatch(0, WHOLE_REST, problem, self.title, "missing-field", len(texts))
         try:
             return self.kind.decode(texts[first])
         except Mismatch as error:

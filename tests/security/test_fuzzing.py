@@ -54,6 +54,22 @@ def campaign(target: Target, number: int, inputs: int) -> None:
     once()
 
 
+FAILED_ONCE = {
+    # A full table before the first trick, taken back, and then the next player's turn.
+    "schafkopf": (
+        "18000003000000000000000000000000000000000000000000000000000000000000000000000000"
+        "0000010100000101000000000000010100000101000001070000010a0100000000000001025518"
+    )
+    + "00" * 6
+}
+"""Inputs, in hexadecimal, that have no case where their part is: they need several connections."""
+
+
+@pytest.mark.parametrize("name", FAILED_ONCE)
+def test_inputs_that_failed_once(name: str) -> None:
+    TARGETS[name](bytes.fromhex(FAILED_ONCE[name]))
+
+
 @pytest.mark.full(but=2)
 @each_target
 def test_nothing_breaks(name: str) -> None:

@@ -141,7 +141,7 @@ def _dran(context: SchafkopfContext, message: Message, connection: ClientConnect
     if context.log.is_copy(message, key):
         return
     play = played.play
-    if leads and connection.tricks == len(play.tricks) and not play.current.cards and not play.over:
+    if leads and 0 < connection.tricks == len(play.tricks) and not play.current.cards and not play.over:
         snapshots.leads(context, message, played, seat)
     who = played.who(seat)
     played.set_state(who, "turn")

@@ -72,6 +72,16 @@ def test_each_counted_value_can_be_changed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", IN_ORDER)
+def test_each_beginning_of_a_message_is_one_or_has_an_error(name: str) -> None:
+    codec = dissector_named(name).codec
+    for direction, frame in sent_by(name):
+        for end in range(1, len(frame)):
+            decoded = codec.decode(frame[:end] + frame[-1:], direction)
+            assert decoded.valid != any(found.severity == "error" for found in decoded.violations)
+            codec.truncated(frame[:end], direction)
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
 def test_an_anonymous_copy_keeps_what_is_no_name(name: str) -> None:
     dissector = dissector_named(name)
     pseudonyms = Pseudonyms([dissector])
