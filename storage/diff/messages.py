@@ -108,7 +108,10 @@ class _EqualMessages(msgspec.Struct, eq=False):
 
 
 class MatchedTables(msgspec.Struct, frozen=True):
-    """Two tables with the match of their players; `number` is the index of the pair."""
+    """Two tables, of the first and of the second session, and the match of their players.
+
+    `number` is the index of the pair.
+    """
 
     number: int
     a: ComparedTable
@@ -121,6 +124,7 @@ class _PairMessages:
 
     def __init__(self, tables: MatchedTables) -> None:
         self.number = tables.number
+        self.rows = tables.a.row, tables.b.row
         cast_a, cast_b = tables.a.normalizer.roster, tables.b.normalizer.roster
         self.normalizers = (
             _MessageNormalizer(tables.a, cast_a, range(len(cast_a.players))),
@@ -153,15 +157,8 @@ def compare_messages(
     """Return the differences of each pair of tables; each session's messages are read once for all pairs."""
     compared = [_PairMessages(pair) for pair in pairs]
     sides = [
-        (
-            place,
-            side,
-            {(table.protocol, table.server): pair for table, pair in zip(rows, compared, strict=True)},
-        )
-        for place, side, rows in (
-            (0, a, [pair.a.row for pair in pairs]),
-            (1, b, [pair.b.row for pair in pairs]),
-        )
+        (place, side, {(pair.rows[place].protocol, pair.rows[place].server): pair for pair in compared})
+        for place, side in enumerate((a, b))
     ]
     for place, side, at in sides:
         for message_id, table, direction, name, fields in _messages(side, wanted, "m.event_id IS NULL"):

@@ -56,8 +56,8 @@ class PublicMessages:
         """Return a copy of a public message without its receiver; None for other messages."""
         if not any(row.id in copies for copies in self._of_event(row.event_id)):
             return None
-        nobody = msgspec.structs.replace(row.stream, client=ALL_PLAYERS, player=None)
-        return msgspec.structs.replace(row, stream=nobody)
+        to_all = msgspec.structs.replace(row.stream, client=ALL_PLAYERS, player=None)
+        return msgspec.structs.replace(row, stream=to_all)
 
     def _of_event(self, event_id: int | None) -> list[list[int]]:
         """Return the copies, oldest first, of each public message that reports an event."""

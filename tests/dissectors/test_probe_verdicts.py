@@ -101,7 +101,7 @@ def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
         (SCHAFKOPF, "server", "KARTE/wert/unknown", SILENT, "INFORMATIONAL"),
         (SCHAFKOPF, "server", "KARTE/wert/unknown", USUAL, "INFORMATIONAL"),
         (SCHAFKOPF, "server", "KARTE/wert/unknown", CLOSED, "INFORMATIONAL"),
-        # A name that nobody has is one that may be taken; a number that nobody has is wrong.
+        # A name that no player has is free; a number that no player has is wrong.
         (CATAN, "server", "Spieler/Name/nobodys-player", USUAL, "INFORMATIONAL"),
         (CATAN, "server", "Handel_abschließen/Mitspieler/nobodys-player's_id", USUAL, "FAILED"),
         (NOUGHTS, "server", "PUT/square/unknown", SILENT, "INFORMATIONAL"),

@@ -121,7 +121,7 @@ class _Play:
         self.heard = heard
         self.found = Findings()
         self.lines: list[list[Line]] = []
-        """What is found after each step."""
+        """The findings after each step."""
         self.games: list[dict[int, str]] = [{}]
         """The games before the first step, and after each, as lines."""
         self._copies: dict[int, list[int]] = {}

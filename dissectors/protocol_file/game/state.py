@@ -107,7 +107,7 @@ class Budget(msgspec.Struct):
 
 
 class Opening(msgspec.Struct):
-    """How the running game began, if each client may receive a message of its own about it.
+    """The beginning of the running game, if each client may receive a message of its own about it.
 
     As long as nothing else has happened, a client that leaves does not change which others
     are still to be told.

@@ -25,7 +25,7 @@ SEVERAL = "catan-five-servers.pcapng.gz"
 
 
 class Step(NamedTuple):
-    """What is pressed or typed, and what is then on the screen, or is not."""
+    """Keys to press or a text to type, and the texts that the screen then shows, or does not."""
 
     keys: str
     there: Sequence[str] = ()
