@@ -14,8 +14,9 @@ from typing import Concatenate, NamedTuple, ParamSpec
 import pytest
 from games_in_memory import played, player_of, seated, server_of
 from peers.bench import Bench, Seat
-from peers.planted import FAULTS
+from peers.planted import FAULTS, Fault
 from peers.program import Died
+from snapshots import as_bytes
 from strength import a_few
 
 DIED = "died"
@@ -23,7 +24,6 @@ ABOUT = '<player id="{}"><name>Zoe</name><race>bot</race></player><game>licitova
 LOGIN = f'<connect status="active">{ABOUT}</connect>\r\n\r\n'
 HALLO = b'{"Hallo":{"Version":"x"}}\n'
 CHAT = b'{"Chatnachricht senden":{"Nachricht":"Gr\xc3\xbc\xc3\x9f Gott"}}\n'
-NO_CARDS = b"!MODEL\n!SPIEL\n" + b"KREUZ\nAS\n" * 14
 
 
 Show = Callable[[str, str], object]
@@ -437,50 +437,14 @@ SHOWN: dict[str, dict[str, tuple[Show, object] | tuple[Show, object, object]]] =
     },
 }
 
+
+def fatal(fault: Fault) -> Show:
+    said = map(as_bytes, fault.fatal)
+    return alone(*said) if fault.role == "server" else told(*said)
+
+
 EXHIBITS = [
-    *(
-        Exhibit(f"{protocol}-server", fault, alone(*said), DIED, True)
-        for protocol, fault, said in (
-            ("maexchen", "dies-on-bad-utf8", [b"REGISTER;\xff"]),
-            ("maexchen", "dies-on-an-unknown-word", [b"FOO"]),
-            ("maexchen", "dies-on-a-missing-token", [b"ROLL"]),
-            ("schafkopf", "dies-on-bad-utf8", [b"!NAME\n\xff\n!END\n"]),
-            ("schafkopf", "dies-on-a-missing-field", [b"!KONTRA\n!END\n"]),
-            ("schafkopf", "dies-on-an-unknown-card", [NO_CARDS]),
-            ("catan", "dies-on-bad-utf8", [b'{"Hallo":{"Version":"\xff"}}\n']),
-            ("catan", "dies-on-broken-json", [b"{\n"]),
-            ("catan", "dies-on-a-missing-attribute", [HALLO, b'{"Bauen":{}}\n']),
-            ("catan", "dies-on-an-unknown-message", [HALLO, b'{"Foo":{}}\n']),
-            ("okey", "dies-on-bad-utf8", [b"LOGI \xff\r\n"]),
-            ("okey", "dies-on-an-empty-line", [b"\r\n"]),
-            ("okey", "dies-on-a-missing-argument", [b"LOGI\r\n"]),
-            ("okey", "dies-on-a-bad-number", [b"LOGI a\r\n", b"JLOB x\r\n"]),
-            ("okey", "dies-on-an-unknown-word", [b"XXXX\r\n"]),
-            ("cgml", "dies-on-bad-utf8", [LOGIN.format(1).replace("Zoe", "Zoë").encode("latin-1")]),
-            ("cgml", "dies-on-broken-xml", [b"<a>\r\n\r\n"]),
-            ("cgml", "dies-on-a-missing-attribute", [b"<connect></connect>\r\n\r\n"]),
-            ("cgml", "dies-on-an-unknown-element", [b"<foo></foo>\r\n\r\n"]),
-        )
-    ),
-    *(
-        Exhibit(f"{protocol}-player", fault, told(said), DIED, True)
-        for protocol, fault, said in (
-            ("maexchen", "dies-on-bad-utf8", b"\xff"),
-            ("maexchen", "dies-on-an-unknown-word", b"FOO"),
-            ("schafkopf", "dies-on-bad-utf8", b"!NAME\n\xff\n!END\n"),
-            ("schafkopf", "dies-on-an-unknown-flag", b"!FOO\n!END\n"),
-            ("schafkopf", "dies-without-money", b"!KONTO\n-5\n0\n!END\n"),
-            ("catan", "dies-on-bad-utf8", b"\xff\n"),
-            ("catan", "dies-on-broken-json", b"{\n"),
-            ("catan", "dies-on-an-unknown-message", b'{"Foo":{}}\n'),
-            ("catan", "dies-when-refused", b'{"Fehler":{"Meldung":"so nicht"}}\n'),
-            ("okey", "dies-on-bad-utf8", b"PING \xff\r\n"),
-            ("okey", "dies-on-quoted-chat", b'CATS b "ich \\"bin\\" da " Zoe\r\n'),
-            ("cgml", "dies-on-bad-utf8", b"<foo>\xe8</foo>\r\n\r\n"),
-            ("cgml", "dies-on-broken-xml", b"<a>\r\n\r\n"),
-            ("cgml", "dies-on-an-unknown-element", b"<foo></foo>\r\n\r\n"),
-        )
-    ),
+    *(Exhibit(fault.peer, fault.name, fatal(fault), DIED, True) for fault in FAULTS if fault.fatal),
     *(
         Exhibit(f"{protocol}-server", fault, show, is_faulty, not is_faulty)
         for protocol, half, wrong in (

@@ -12,10 +12,9 @@ from command import kiebitz, peer_command
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
 from peers.bench import Bench
-from peers.of_plugins import PLUGIN_FAULTS, PLUGIN_PEERS
+from peers.planted import CONTROLS, PLUGIN_FAULTS, PLUGIN_PEERS, Fault
 from peers.program import Player, Server, Setup
 from processes_and_rows import free_port
-from strength import a_few
 
 from kiebitz.dissectors.conformance.expectations import TargetRole
 from kiebitz.dissectors.dissector import Dissector
@@ -120,114 +119,41 @@ def test_a_game_is_asked_for(plugged_in: Path) -> None:
 
 # What is found.
 
-PICKED: dict[tuple[TargetRole, str], tuple[str, ...]] = {
-    ("server", "noughts"): (
-        *("game", "*/said", "unknown-message", "rubbish", "come-and-go/reset", "HELLO/name/latin-1"),
-        *("HELLO/name/others-player", "BYE/whole", "BYE/bytewise", "BYE/cut/close", "PUT/whole"),
-        *(
-            "PUT/bytewise",
-            "PUT/cut/silence",
-            "PUT/cut/half-close",
-            "PUT/square/left-out",
-            "PUT/square/latin-1",
-        ),
-        "PUT/square/unknown",
-    ),
-    ("client", "noughts"): (
-        *("game", "*/said", "unknown-message", "START/x/latin-1", "MARK/whole", "MARK/square/left-out"),
-        *("MARK/cut/close", "DRAW/whole"),
-    ),
-    ("server", "knobeln"): (
-        *("game", "*/said", "unknown-message", "rubbish", "HALLO/whole", "HALLO/doubled"),
-        *("HALLO/from-stranger", "HALLO/name/latin-1", "HALLO/name/nobodys-player"),
-    ),
-}
-"""Cases that each program is tried with, whatever its fault is."""
-
-FINDS: dict[tuple[TargetRole, str, str], tuple[str, ...]] = {
-    ("server", "noughts", "dies-on-bad-utf8"): ("HELLO/name/latin-1", "PUT/square/latin-1"),
-    ("server", "noughts", "dies-on-an-unknown-word"): ("unknown-message", "rubbish"),
-    ("server", "noughts", "dies-on-a-missing-field"): ("rubbish", "PUT/square/left-out"),
-    ("server", "noughts", "dies-on-half-a-line"): ("BYE/cut/close", "PUT/cut/half-close"),
-    ("server", "noughts", "waits-for-the-rest"): ("PUT/cut/silence",),
-    ("server", "noughts", "closes-all"): (
-        *("unknown-message", "rubbish", "PUT/square/left-out", "PUT/square/latin-1", "PUT/square/unknown"),
-    ),
-    ("server", "noughts", "forgets-the-square"): ("MARK/said",),
-    ("server", "noughts", "makes-up-reasons"): ("REFUSED/said",),
-    ("server", "noughts", "takes-taken-squares"): ("MARK/said",),
-    ("server", "noughts", "lets-all-go-first"): ("MARK/said",),
-    # No rule of its table says who wins, so no violation is reported.
-    ("server", "noughts", "lets-the-loser-win"): (),
-    ("client", "noughts", "dies-on-bad-utf8"): ("START/x/latin-1",),
-    ("client", "noughts", "dies-on-an-unknown-word"): ("unknown-message",),
-    ("client", "noughts", "dies-on-a-missing-field"): ("MARK/square/left-out",),
-    ("client", "noughts", "puts-where-no-square-is"): ("PUT/said",),
-    # The grammar does not define a message's successors either.
-    ("client", "noughts", "is-silent-when-it-is-its-turn"): (),
-    ("server", "knobeln", "dies-on-bad-utf8"): ("rubbish", "HALLO/name/latin-1"),
-    ("server", "knobeln", "dies-on-an-unknown-word"): ("unknown-message", "rubbish"),
-    ("server", "knobeln", "rolls-a-word"): ("WURF/said",),
-}
-
 OUTSIDE_THE_GRAMMAR = {
     "lets-the-loser-win": 'the server says WON with name "Anna" for "Bert"',
     "is-silent-when-it-is-its-turn": "the client sends nothing, but the recording has PUT",
 }
 
 
-def test_each_fault_is_looked_for() -> None:
-    roles = {"server": "server", "client": "player"}
-    assert {(protocol, roles[role], fault) for role, protocol, fault in FINDS} == {
-        (fault.protocol, fault.role, fault.name) for fault in PLUGIN_FAULTS
-    }
-
-
-@pytest.mark.parametrize(
-    ("role", "protocol", "fault"),
-    a_few(
-        FINDS,
-        [("server", "knobeln", "rolls-a-word")],
-    ),
-)
+@pytest.mark.parametrize("fault", PLUGIN_FAULTS, ids=lambda fault: f"{fault.peer} {fault.name}")
 @pytest.mark.full
-def test_a_fault_is_found_by_the_right_cases_alone(
-    role: TargetRole, protocol: str, fault: str, plugged_in: Path, request: pytest.FixtureRequest
-) -> None:
-    finds = FINDS[role, protocol, fault]
-    # A few that find nothing are tried, too.
-    is_full = request.config.getoption("--full")
-    picked = PICKED[role, protocol] if is_full else (*finds[:2], "game", *PICKED[role, protocol][-2:])
-    results = probed(plugged_in, role, protocol, *picked, fault=fault)
+def test_a_fault_is_found_by_the_right_cases_alone(fault: Fault, plugged_in: Path) -> None:
+    assert fault.cases or fault.reason
+    controls = CONTROLS[fault.peer]
+    results = probed(plugged_in, fault.role, fault.protocol, *controls, fault=fault.name)
     found = failed(results)
-    assert {*found} == {*finds} & {*results}, found
-    if fault.startswith("dies"):
+    assert {*found} == {*fault.cases} & {*results}, found
+    if fault.name.startswith("dies"):
         assert {*found.values()} == {"it has ended: exit status 1"}
         assert all("peers" in results[case]["output"] for case in found)
-    if fault in OUTSIDE_THE_GRAMMAR:
+    if fault.name in OUTSIDE_THE_GRAMMAR:
         assert verdict(results, "game") == "INFORMATIONAL"
-        assert OUTSIDE_THE_GRAMMAR[fault] in results["game"]["why"]
+        assert OUTSIDE_THE_GRAMMAR[fault.name] in results["game"]["why"]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("role", "protocol"), PICKED)
-def test_a_faultless_program_passes(role: TargetRole, protocol: str, plugged_in: Path) -> None:
-    results = probed(plugged_in, role, protocol, *PICKED[role, protocol])
+@pytest.mark.parametrize("peer", PLUGIN_PEERS)
+def test_a_faultless_program_passes(peer: str, plugged_in: Path) -> None:
+    protocol, _, role = peer.partition("-")
+    results = probed(plugged_in, "server" if role == "server" else "client", protocol)
     assert failed(results) == {}
     assert verdict(results, "game") == "OK"
-    assert {case for case, each in results.items() if each["verdict"] == "NOT TRIED"} == set()
-    if role == "server" and protocol == "noughts":
-        assert verdict(results, "BYE/whole") == "OK"
-        assert "answers it with REFUSED" in results["HELLO/name/others-player"]["why"]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("role", "protocol"), [*PICKED])
-def test_a_faultless_program_passes_all(role: TargetRole, protocol: str, plugged_in: Path) -> None:
-    results = probed(plugged_in, role, protocol)
-    assert failed(results) == {}
     untried = [case for case, each in results.items() if each["verdict"] == "NOT TRIED"]
     assert len(untried) < len(results) / 10, untried
+    assert not {*untried} & {*CONTROLS[peer]}
+    if peer == "noughts-server":
+        assert verdict(results, "BYE/whole") == "OK"
+        assert "answers it with REFUSED" in results["HELLO/name/others-player"]["why"]
 
 
 @pytest.mark.full

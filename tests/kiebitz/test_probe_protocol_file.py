@@ -10,7 +10,7 @@ import pytest
 from command import kiebitz, peer_command
 from file_conversations import DATA, dissector_named
 from peers.bench import Bench
-from peers.of_plugins import PLUGIN_PEERS
+from peers.planted import PLUGIN_PEERS
 from peers.program import Player, Server, Setup
 from processes_and_rows import free_port
 

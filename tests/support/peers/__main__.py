@@ -11,8 +11,7 @@ SUPPORT = Path(__file__).parent.parent
 sys.path[:1] = [str(SUPPORT), str(SUPPORT.parent.parent)]
 
 from peers import loop  # noqa: E402 (the path is set first)
-from peers.of_plugins import PLUGIN_FAULTS, PLUGIN_PEERS  # noqa: E402 (likewise)
-from peers.planted import FAULTS, PEERS, Programs  # noqa: E402 (likewise)
+from peers.planted import FAULTS, PEERS, PLUGIN_FAULTS, PLUGIN_PEERS, Programs  # noqa: E402 (likewise)
 from peers.program import Player, Server, Setup  # noqa: E402 (likewise)
 
 HOST = "127.0.0.1"
@@ -40,7 +39,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.list:
         for fault in ALL_FAULTS:
-            print(f"{fault.protocol}-{fault.role}  {fault.name}: {fault.sentence} ({fault.clause})")
+            print(f"{fault.peer}  {fault.name}: {fault.sentence} ({fault.clause})")
         return 0
     if options.peer is None:
         parser.error("say which program, such as catan-server")
