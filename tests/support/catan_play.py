@@ -19,6 +19,7 @@ from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
 from kiebitz.dissectors.protocols.catan.words import FARBEN, KARTEN, ROHSTOFFE
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora")
+ROLL_FOR = {"Holz": 6, "Lehm": 8, "Wolle": 5, "Getreide": 9, "Erz": 10}
 
 
 class Dialect(NamedTuple):
@@ -60,7 +61,7 @@ class Server:
         self._pause_ms += ms
 
     def say(self, client: str, direction: Direction, message: Mapping[str, Any] | bytes) -> None:
-        """A message as it is sent; bytes stay as they are."""
+        """Send a message; bytes are sent as they are."""
         if not isinstance(message, bytes):
             text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
             message = (OTHER_SPELLINGS.plain(text) if self.dialect.ascii else text).encode() + b"\n"
@@ -68,7 +69,7 @@ class Server:
         self._pause_ms = 1.0
 
     def ask(self, player: int, name: str, body: Mapping[str, Any]) -> None:
-        """A client asks for something."""
+        """Send a client's request."""
         self.say(self.names[player], "c2s", {name: body})
 
     def tell(
@@ -114,7 +115,7 @@ class Server:
         self.moment()
 
     def refused(self, player: int, name: str, body: Mapping[str, Any], why: str = "Geht nicht") -> None:
-        """A client asks for something and does not get it."""
+        """Send a client's request, and its refusal."""
         self.ask(player, name, body)
         self.say(self.names[player], "s2c", {"Fehler": {"Meldung": why}})
 
@@ -172,10 +173,14 @@ class Server:
     def hang_up(self, name: str) -> None:
         """Disconnect a client and report it to the others."""
         player = self.ids.pop(name)
-        self.steps.append(Step(name, "c2s", b""))
+        self.gone(name)
         self.statuses[player] = "Verbindung verloren"
         self.update()
         del self.names[player]
+
+    def gone(self, name: str) -> None:
+        """End a client's connection without a word about it."""
+        self.steps.append(Step(name, "c2s", b""))
 
     def ready(self, player: int, colour: str | None = None) -> None:
         """Set a player's name and colour, and make it ready."""
@@ -204,6 +209,13 @@ class Server:
         for player, village, road in settled:
             self.settle(player, village, road)
         return self
+
+    def begin_with(self, *buildings: tuple[int, str, Spot]) -> None:
+        """Begin a game whose map has these buildings already; Anna has the turn."""
+        shown = [{"Eigentümer": owner, "Typ": typ, "Ort": self.where(at)} for owner, typ, at in buildings]
+        self.start(karte=self.karte() | {"Gebäude": shown})
+        self.truth.buildings = {at: (owner, typ) for owner, typ, at in buildings}
+        self.rounds("3")
 
     def settle(self, player: int, village: Spot, road: Spot, gains: Counts | None = None) -> Server:
         """Found a village and a road of a player; `gains` are the correct ones by default."""
@@ -239,7 +251,7 @@ class Server:
     # The game. What the truth does not allow is done all the same, and is true then.
 
     def expect(self, player: int, status: str) -> Server:
-        """Return a player has the turn."""
+        """Report the status of the player that is to act."""
         self.statuses = dict.fromkeys(self.names, "Warten") | {player: status}
         if status not in ("Karten wegen Räuber abgeben", "Warten"):
             self.truth.turn = player
@@ -270,7 +282,7 @@ class Server:
         return self
 
     def roll(self, player: int, dice: Sequence[int], gains: Mapping[int, Counts] | None = None) -> Server:
-        """Return a player's turn begins; `gains` are what is right if they are left out."""
+        """Begin a player's turn with these dice; `gains` default to the right ones."""
         self.expect(player, "Würfeln")
         with self.asked(player, "Würfeln", {}):
             self.tell("Würfelwurf", {"Spieler": player, "Wurf": list(dice)})
@@ -288,7 +300,7 @@ class Server:
         return self
 
     def discard(self, player: int, counts: Counts) -> Server:
-        """Return a player gives up cards because of the robber."""
+        """Let a player discard because of the robber."""
         before = dict(self.statuses)
         self.expect(player, "Karten wegen Räuber abgeben")
         with self.asked(player, "Karten abgeben", {"Abgeben": dict(counts)}):
@@ -299,7 +311,7 @@ class Server:
     def robber(
         self, player: int, place: Place, target: int | None = None, stolen: str | None = None
     ) -> Server:
-        """Return the robber is moved after a 7."""
+        """Let a player move the robber after a 7, and steal from another."""
         body = {"Ort": self.at(place)} | ({} if target is None else {"Ziel": target})
         with self.asked(player, "Räuber versetzen", body):
             self.tell("Räuber versetzt", {"Spieler": player, **body})
@@ -336,13 +348,13 @@ class Server:
         return self
 
     def longest(self, player: int | None) -> Server:
-        """Return the longest road changes hands."""
+        """Announce the holder of the longest road."""
         before, self.truth.longest = self.truth.longest, player
         self._honour("Längste Handelsstraße", before, player)
         return self
 
     def army(self, player: int) -> Server:
-        """Return the largest army changes hands."""
+        """Announce the holder of the largest army."""
         before, self.truth.army = self.truth.army, player
         self._honour("Größte Rittermacht", before, player)
         return self
@@ -356,7 +368,7 @@ class Server:
         return self
 
     def buy(self, player: int, card: str, costs: Counts | None = None) -> Server:
-        """Return a development card is bought."""
+        """Let a player buy a development card; `costs` default to the right ones."""
         with self.asked(player, "Entwicklungskarte kaufen", {}):
             costs = COSTS["Karte"] if costs is None else costs
             if self.dialect.costs == "before":
@@ -392,8 +404,33 @@ class Server:
             self.truth.cards[player]["Straßenbau"] -= 1
         return self
 
+    def fund(self, player: int, counts: Counts) -> None:
+        """Let the players roll until one has these resources, given by the others, and the turn."""
+        hands = self.truth.hands
+        while True:
+            lacking = {kind: count - hands[player][kind] for kind, count in counts.items()}
+            everywhere = {kind: sum(hand[kind] for hand in hands.values()) for kind in ROHSTOFFE}
+            wanted = [ROLL_FOR[kind] for kind, count in counts.items() if everywhere[kind] < count]
+            self.rounds(str(wanted[0] if wanted else 3))
+            turn = self.truth.turn
+            assert turn is not None
+            if turn == player and max(lacking.values()) <= 0:
+                return
+            given = {kind: min(count, hands[turn][kind]) for kind, count in lacking.items() if count > 0}
+            if turn != player and any(given.values()):
+                self.give(turn, player, {kind: count for kind, count in given.items() if count})
+
+    def has(self, player: int, counts: Counts) -> None:
+        """Make it true that a player has these numbers of resources, cards, or points."""
+        for kind, count in counts.items():
+            if kind == "Siegpunkte":
+                self.truth.points[player] = count
+            else:
+                truth = self.truth.hands if kind in ROHSTOFFE else self.truth.cards
+                truth[player][kind] = count
+
     def give(self, player: int, partner: int, counts: Counts) -> Server:
-        """Return one whose turn it is gives another something for nothing."""
+        """Let the player to act give another something for nothing."""
         trade = len(self.steps)
         self.offer(player, trade, counts, {})
         self.accept(partner, trade)
@@ -401,7 +438,7 @@ class Server:
         return self
 
     def rounds(self, numbers: str) -> Server:
-        """Return the next players roll these numbers; the last of them keeps the turn."""
+        """Let the next players roll these numbers; the last of them keeps the turn."""
         for number in map(int, numbers.split()):
             before = self.truth.turn
             player = 1

@@ -6,7 +6,7 @@ A file contains blocks, each with a title after `==`. Unindented lines are steps
     a b < ROLLED 3␊           a copy to each, a tenth of a millisecond apart
     +250 a > ROLL␊            250 ms after the step before
     a !< 20                   20 bytes to a are lost; !> from a; with ?, how many is unknown
-    a . reset                 the connection of a ends
+    a . reset                 the connection of a ends; port-unreachable: a message is rejected
     as: TITLE                 the steps of another block, without its findings and its end
     as: TITLE, 7-12           its steps 7 to 12, of a variation; 7-, all from there on
     only a b                  in the first line: only these connections are captured
@@ -34,7 +34,7 @@ from file_conversations import dissector_of
 from snapshots import as_bytes, compare, marked
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.model import Direction, Event, Findings, Game
+from kiebitz.dissectors.model import Direction, Event, Fault, Findings, Game
 from kiebitz.dissectors.testing import check_consistent
 
 _AS = re.compile(r"as: (?P<title>.+?)(?:, (?P<first>\d+)-(?P<last>\d*))?")
@@ -144,7 +144,7 @@ class _Play:
         lines += [(False, event) for event in new.events]
         lines += [(False, line) for line in _diagnostics(new, self.found)]
         self.lines.append(lines)
-        self.games.append(self.games[-1] | {game.id: _game(game) for game in new.games})
+        self.games.append(self.games[-1] | {game.id: game_line(game) for game in new.games})
         return lines
 
     def text(self, line: str | Event, last: int | None = None) -> str:
@@ -185,7 +185,7 @@ def played(block: Block, new: Callable[[], Conversation]) -> str:
             shown += [("repeated", *line) for line in found]
     check_consistent(play.talk.dissector, play.found)
     missing: Counter[str] = Counter()
-    ends = [_game(game) for game in games_of(play.found)]
+    ends = [game_line(game) for game in games_of(play.found)]
     for title, covered in repeated.items():
         alone, last = _alone(new, blocks(block.path)[title], heard), max(covered) + 1
         missing.update(
@@ -226,7 +226,10 @@ def _feed(talk: Conversation, text: str, heard: Collection[str] = ()) -> None:
             talk.wait(after_ms / 1000)
         elif step["sign"] == ".":
             talk.wait((after_ms - 1) / 1000)
-            talk.end(client, step["text"], int(port or 0))
+            if step["text"] == "port-unreachable":
+                talk.feed(Fault(talk.stream(client), "c2s", talk.now_ns, 0, step["text"], "nobody there"))
+            else:
+                talk.end(client, step["text"], int(port or 0))
         elif step["sign"] in "<>":
             talk.say(client, direction, as_bytes(step["text"]), after_ms, int(port or 0))
         elif step["text"] == "?":
@@ -252,7 +255,7 @@ def _event(talk: Conversation, event: Event, copies: int) -> str:
     return f"    {event.kind}{actor}{game}, {copies}x: {sentence} | {as_json(event.data)} | {changes}"
 
 
-def _game(game: Game) -> str:
+def game_line(game: Game) -> str:
     end = "goes on" if game.ended_ns is None else f"ends {as_json(game.result)}"
     return f"    game {game.id} {game.label}: {end}"
 

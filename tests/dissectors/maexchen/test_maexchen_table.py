@@ -34,15 +34,6 @@ def test_the_state_hides_a_roll_from_the_others() -> None:
     assert MAEXCHEN.identity.seen_by(rolled, "bob") is None
 
 
-def test_a_refused_name_is_pointed_at() -> None:
-    play = Play()
-    play.client("x", "REGISTER;grün er")
-    play.server("x", "REJECTED;INVALID_NAME")
-    (violation,) = play.diagnostics
-    assert (violation.code, violation.direction, violation.blame) == ("invalid-name", "c2s", "client")
-    assert (violation.offset, violation.length) == (len("REGISTER;grün".encode()), 1)
-
-
 def test_a_long_silent_player_is_still_known() -> None:
     play = a_round()
     play.end("alice", "idle")
