@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
+
+from catan_states import island
+from terminal_scenes import event
 
 from kiebitz.dissectors.game.view import Line, Name, Scene, Span, Suit, View
 from kiebitz.dissectors.model import Event
@@ -125,3 +130,35 @@ def played(player: int, card: str) -> dict[str, Any]:
 
 
 CGML_TRICK = {"number": 1, "cards": [played(2, "R10"), played(3, "R0A"), played(1, "R07")], "winner": 3}
+
+
+GAMES: dict[str, Callable[[], dict[str, Any]]] = {
+    "maexchen": lambda: maexchen("alice", "bob"),
+    "schafkopf": schafkopf,
+    "okey": okey,
+    "cgml": cgml,
+    "catan": island,
+}
+
+
+def scene(steps: list[str]) -> tuple[dict[str, Any], list[Event]]:
+    """Return the state and the events that a block describes."""
+    state: dict[str, Any] = GAMES.get(steps[0].split(" ")[0], dict)()
+    events: list[Event] = []
+    for step in steps[1:]:
+        path, _, value = step.partition("= ")
+        if step.startswith("event "):
+            _, kind, data = step.split(" ", 2)
+            events.append(event(len(events) + 1, kind, **json.loads(data)))
+        elif not path:
+            state = json.loads(value)
+        else:
+            part: Any = state
+            *above, last = path.removesuffix(" gone").removesuffix(" ").split(".")
+            for key in above:
+                part = part.setdefault(key, {})
+            if step.endswith(" gone"):
+                del part[last]
+            else:
+                part[last] = json.loads(value)
+    return state, events

@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from catan_states import island
 from conversation_files import Block, blocks, check
-from game_scenes import cgml, maexchen, okey, schafkopf
+from game_scenes import scene
 from snapshots import DATA, marked
 from svg_properties import check as check_drawing
 from svg_properties import texts
-from terminal_scenes import drawn, event
+from terminal_scenes import drawn
 
 from kiebitz.cli.render.svg import draw
 from kiebitz.cli.render.svg.svg_canvas import Drawing
 from kiebitz.dissectors.game.view import Scene
-from kiebitz.dissectors.model import Event
-
-GAMES: dict[str, Callable[[], dict[str, Any]]] = {
-    "maexchen": lambda: maexchen("alice", "bob"),
-    "schafkopf": schafkopf,
-    "okey": okey,
-    "cgml": cgml,
-    "catan": island,
-}
-
-
-def scene(steps: list[str]) -> tuple[dict[str, Any], list[Event]]:
-    """Return the state and the events that a block describes."""
-    state: dict[str, Any] = GAMES.get(steps[0].split(" ")[0], dict)()
-    events: list[Event] = []
-    for step in steps[1:]:
-        path, _, value = step.partition("= ")
-        if step.startswith("event "):
-            _, kind, data = step.split(" ", 2)
-            events.append(event(len(events) + 1, kind, **json.loads(data)))
-        elif not path:
-            state = json.loads(value)
-        else:
-            part: Any = state
-            *above, last = path.removesuffix(" gone").removesuffix(" ").split(".")
-            for key in above:
-                part = part.setdefault(key, {})
-            if step.endswith(" gone"):
-                del part[last]
-            else:
-                part[last] = json.loads(value)
-    return state, events
 
 
 def marks(made: Drawing) -> Iterator[str]:
