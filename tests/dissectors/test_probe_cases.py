@@ -1,46 +1,48 @@
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 
+import msgspec
 import pytest
+from conversation_files import Block, conversations, file_dissector
+from conversation_files import check as check_block
 from inspected_captures import messages_of
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
 from message_cases import CASES, cases
 from message_cases import Case as Sample
 from probe_places import Place, judged_with, lines_of, places_of
-from strength import GAMES, a_few, times
+from snapshots import DATA, as_bytes, as_text
+from strength import GAMES, a_few, every, times
 
 from kiebitz.dissectors.conformance.expectations import (
     INPUT_DIRECTION,
     ROLES,
     NotApplicable,
-    Refusal,
     Situation,
     TargetRole,
-    UnsuitableMoment,
 )
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.field_type import Wrong
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing import actions as actions
-from kiebitz.dissectors.probing.actions import CaseAction, Close, HalfClose, Pause, Reset, Send, Sender
+from kiebitz.dissectors.probing.actions import Close, HalfClose, Pause, Reset, Send
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.case import Case, select_cases
 from kiebitz.dissectors.probing.case_generator import cases_by_rule, generate_cases, unmatched_patterns
 from kiebitz.dissectors.probing.mutations import Mutator
+from kiebitz.dissectors.probing.verdict import ObservedBehaviour, judge
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.protocols.maexchen.grammar import TOKEN
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
-from kiebitz.dissectors.protocols.okey.grammar import NAME
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.registry import BUILT_IN, dissector_of_text
+from kiebitz.dissectors.registry import BUILT_IN
 
 SAMPLES: dict[Dissector, list[Sample]] = {
     **CASES,
@@ -48,44 +50,12 @@ SAMPLES: dict[Dissector, list[Sample]] = {
     KNOBELN: cases(KNOBELN, "sound"),
 }
 
-WITH_EXPECTATIONS = dissector_of_text(
-    """protocol = "moves"
-    [clauses]
-    errors = "4 Errors"
-    [quotes]
-    answered = "An error is answered."
-    [messages]
-    MOVE = "c: pips=1..6"
-    MOVED = "s*: ok=bool < MOVE"
-    NO = "s: < MOVE"
-    [rules]
-    again = { on = "MOVE", unless = "pips", say = "again" }
-    late = { on = "MOVE", unless = "pips", say = "late" }
-    [probe]
-    seats = 3
-    silence = 9
-    timeouts = { "MOV*" = 2 }
-    awaited = "MOVE"
-    broken_by = { again = "MOVE/twice" }
-    unreachable = { late = "no case is late" }
-    [expectations]
-    "MOVE/pip/zero MOVED/twice" = { client = "should", reaction = "ignores", quote = "Once." }
-    [expectations."MOVE/pips/*"]
-    server = "must"
-    reaction = "refuses"
-    as = ["MOVED ok=false", "NO"]
-    clause = "{errors}"
-    quote = "{answered}"
-    """,
-    "moves.toml",
-)
-
 each_protocol = pytest.mark.parametrize("dissector", SAMPLES, ids=lambda dissector: dissector.protocol)
 each_built_in = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 each_role = pytest.mark.parametrize("role", ROLES)
 
 
-_SEEHANDEL = '{"Seehandel":{"Angebot":{"Holz":4},"Nachfrage":{"Erz":1}}}\n'
+PROTOCOLS = {dissector.protocol: dissector for dissector in SAMPLES}
 
 
 def case_of(dissector: Dissector, role: TargetRole, name: str) -> Case:
@@ -112,6 +82,69 @@ def recorded(dissector: Dissector, role: TargetRole) -> Iterator[tuple[bytes, De
                 yield said.frame, decoded
 
 
+# Single cases.
+
+TEXT = DATA / "probe_cases.txt"
+BLOCKS = conversations(TEXT)
+
+
+@pytest.mark.parametrize("block", every(3, BLOCKS, lambda block: block.title))
+def test_a_case_demands_this_and_sends_that(block: Block) -> None:
+    """Below the case is what is demanded, then messages in whose place it sends what is below them.
+
+    A line `if` has what the program does, and below it the verdict.
+
+    After a message are, separated by bars, the next one of its sender (`then`), whether the target sends
+    something before it (`waits`), a `heartbeat`, the `state`, and identifiers of `others`.
+    """
+    protocol, role, name = block.title.split(" ")
+    dissector = PROTOCOLS.get(protocol) or file_dissector(TEXT, protocol)
+    case = case_of(dissector, "server" if role == "server" else "client", name)
+    said = case.expectation
+    refusals = [f"refusal is {message} {field}={value}" for message, field, value in said.refusals]
+    demand = [f"{said.level}: {' or '.join(said.right)}", *refusals, said.clause, said.quote]
+    text = [f"    {' | '.join(filter(None, demand))}".replace(" None=None", "")]
+    for step in block.steps:
+        if step.startswith("if "):
+            verdict = judge(case, msgspec.json.decode(step.removeprefix("if "), type=ObservedBehaviour))
+            text += [step, f"    {verdict.word}: {verdict.why} ({', '.join(verdict.reactions)})"]
+            continue
+        text += [step, *(f"    {line}" for line in sent_lines(dissector, case, step))]
+    check_block(block, "\n".join(text))
+
+
+def sent_lines(dissector: Dissector, case: Case, step: str) -> Iterator[str]:
+    frame, *around = step.split(" | ")
+    about = dict(part.partition(" ")[::2] for part in around)
+    kind, *values = about.get("others", "").split(" ")
+    direction = INPUT_DIRECTION[case.role]
+    decoded = dissector.codec.decode(as_bytes(frame), direction)
+    known = decoded.row.identifiers(decoded.fields) if decoded.row is not None else []
+    at = Situation(
+        as_bytes(frame),
+        as_bytes(about["then"]) if "then" in about else None,
+        "waits" in about,
+        state=json.loads(about.get("state", "{}")),
+        others={one: values for one, _ in known if one.title == kind},
+        heartbeat=as_bytes(about["heartbeat"]) if "heartbeat" in about else None,
+    )
+    if not case.fits(decoded):
+        yield "this is not its message"
+    try:
+        made = case.actions(at)
+    except NotApplicable as problem:
+        yield f"{type(problem).__name__}: {problem}"
+        return
+    for action in made:
+        match action:
+            case Send(data, sender, is_wire):
+                yield f"{'bytes' if is_wire else 'message'} of {sender}: {as_text(data)}"
+            case Pause(seconds):
+                yield f"pause of {seconds} s"
+            case HalfClose(sender) | Close(sender) | Reset(sender):
+                yield f"{type(action).__name__} by {sender}"
+
+
 # The list.
 
 
@@ -132,39 +165,6 @@ def test_names_are_unique_and_in_the_grammars_order(dissector: Dissector, role: 
     # Each message has cases, and each of its fields.
     assert {case.message for case in cases if case.of is not None} == {row.name for row in rows}
     assert all(case.sentence and "{" not in case.name for case in cases)
-
-
-@pytest.mark.full(but=5)
-@pytest.mark.parametrize(
-    ("dissector", "role", "name"),
-    [
-        (SCHAFKOPF, "server", "KARTE/wert/unknown"),
-        (SCHAFKOPF, "server", "MODEL/tisch.farbe/unknown"),
-        (SCHAFKOPF, "server", "HOCHZEIT.JA/karte.wert/other-case"),
-        (SCHAFKOPF, "server", "MODEL/cut/reset"),
-        (SCHAFKOPF, "server", "MODEL/rule/suit-not-followed"),
-        (SCHAFKOPF, "server", "endless"),
-        (SCHAFKOPF, "client", "MITSPIELER/namen/outside-ascii"),
-        (MAEXCHEN, "server", "ROLL/token/others-token"),
-        (MAEXCHEN, "server", "ROLL/from-stranger"),
-        (MAEXCHEN, "server", "JOIN/lost"),
-        (MAEXCHEN, "server", "REGISTER/dialect/1"),
-        (MAEXCHEN, "client", "ROUND_STARTED/overtaken"),
-        (CATAN, "server", "Bauen/Ort/too-few"),
-        (CATAN, "client", "Statusupdate/Rohstoffe.count/too-large"),
-        (OKEY, "server", "CATC.w/whisperrecipient/nobodys-name"),
-        (OKEY, "server", "silence"),
-        (CGML, "server", "connect.active/player.id/left-out"),
-        (CGML, "server", "version/too-long"),
-        (NOUGHTS, "server", "PUT/square/unknown"),
-        (NOUGHTS, "client", "MARK/name/others-player"),
-        (NOUGHTS, "client", "game"),
-        (NOUGHTS, "client", "PUT/said"),
-        (NOUGHTS, "server", "PUT/spelling/line-ends"),
-    ],
-)
-def test_a_case_is_called_so(dissector: Dissector, role: TargetRole, name: str) -> None:
-    assert case_of(dissector, role, name)
 
 
 @pytest.mark.parametrize(
@@ -320,134 +320,6 @@ def test_acts_are_pure(dissector: Dissector, role: TargetRole) -> None:
         assert sum(act.seconds for act in first if isinstance(act, Pause)) <= 31, case.name
 
 
-def test_fields_that_name_another_player_come_from_others() -> None:
-    frame = b"ROLL;d129eeba"
-    case = case_of(MAEXCHEN, "server", "ROLL/token/others-token")
-    assert case.actions(Situation(frame, others={TOKEN: ["d129eeba", "ffff"]})) == (Send(b"ROLL;ffff"),)
-    with pytest.raises(NotApplicable, match="no other token is known"):
-        case.actions(Situation(frame))
-    case = case_of(OKEY, "server", "LOGI/nickname/others-name")
-    assert case.actions(Situation(b"LOGI robin\r\n", others={NAME: ["boran"]})) == (Send(b"LOGI boran\r\n"),)
-
-
-def piece(data: bytes, sender: Sender = "self") -> Send:
-    """Return the action that sends bytes as they are, whatever carries messages."""
-    return Send(data, sender, is_wire=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "at", "expected"),
-    [
-        ("PUT/whole", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n"),)),
-        ("PUT/twice", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n"), Send(b"PUT 5\r\n"))),
-        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n"), (piece(b"PUT 5\r\nBYE\r\n"),)),
-        ("PUT/joined", Situation(b"PUT 5\r\n", heartbeat=b"HI\r\n"), (piece(b"PUT 5\r\nHI\r\n"),)),
-        (
-            "PUT/joined",
-            Situation(b"PUT 5\r\n", b"BYE\r\n", True, heartbeat=b"HI\r\n"),
-            (piece(b"PUT 5\r\nHI\r\n"),),
-        ),
-        (
-            "PUT/joined",
-            Situation(b"PUT 5\r\n", b"BYE\r\n", heartbeat=b"HI\r\n"),
-            (piece(b"PUT 5\r\nBYE\r\n"),),
-        ),
-        ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n", True), (Send(b"BYE\r\n"), Send(b"PUT 5\r\n"))),
-        (
-            "PUT/early",
-            Situation(b"PUT 5\r\n", b"BYE\r\n", True, heartbeat=b"HI\r\n"),
-            (Send(b"BYE\r\n"), Send(b"PUT 5\r\n")),
-        ),
-        ("PUT/in-two", Situation(b"PUT 5\r\n"), (piece(b"PUT"), Pause(1), piece(b" 5\r\n"))),
-        ("PUT/cut/silence", Situation(b"PUT 5\r\n"), (piece(b"PUT"),)),
-        ("PUT/cut/half-close", Situation(b"PUT 5\r\n"), (piece(b"PUT"), HalfClose())),
-        ("PUT/cut/close", Situation(b"PUT 5\r\n"), (piece(b"PUT"), Close())),
-        ("PUT/cut/reset", Situation(b"PUT 5\r\n"), (piece(b"PUT"), Reset())),
-        ("PUT/from-other", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n", "other"),)),
-        ("PUT/from-stranger", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\r\n", "stranger"),)),
-        ("PUT/square/unknown", Situation(b"PUT 5\r\n"), (Send(b"PUT Kiebitz\r\n"),)),
-        ("PUT/square/left-out", Situation(b"PUT 5\r\n"), (Send(b"PUT\r\n"),)),
-        ("PUT/square/doubled", Situation(b"PUT 5\r\n"), (Send(b"PUT 5 5\r\n"),)),
-        ("PUT/square/latin-1", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\xe4\r\n"),)),
-        ("PUT/spelling/line-ends", Situation(b"PUT 5\r\n"), (Send(b"PUT 5\n"),)),
-        ("unknown-message", Situation(b"PUT 5\r\n"), (Send(b"KIEBITZ 5\r\n"),)),
-        ("empty", Situation(b"PUT 5\r\n"), (Send(b"\r\n"),)),
-        ("come-and-go/reset", Situation(b"PUT 5\r\n"), (Reset("stranger"),)),
-        (
-            "come-and-stay",
-            Situation(b"PUT 5\r\n"),
-            (piece(b"PUT", "stranger"), Pause(0.3), Send(b"PUT 5\r\n")),
-        ),
-    ],
-)
-def test_results_of_a_plug_in_s_test_case(name: str, at: Situation, expected: tuple[CaseAction, ...]) -> None:
-    assert case_of(NOUGHTS, "server", name).actions(at) == expected
-
-
-@pytest.mark.full(but=4)
-@pytest.mark.parametrize(
-    ("dissector", "name", "frame", "expected"),
-    [
-        (SCHAFKOPF, "KARTE/wert/unknown", "!KARTE\nHERZ\nSAU\n!END\n", "!KARTE\nHERZ\nKiebitz\n!END\n"),
-        (
-            SCHAFKOPF,
-            "KARTE/karte/half",
-            "!KARTE\r\nHERZ\r\nSAU\r\n!END\r\n",
-            "!KARTE\r\nEICHEL\r\n§\r\n!END\r\n",
-        ),
-        (SCHAFKOPF, "KARTE/karte/left-out", "!KARTE\nHERZ\nSAU\n!END\n", "!KARTE\n!END\n"),
-        (SCHAFKOPF, "NAME/name/markup", "!NAME\nAnna\n!END\n", '!NAME\n<b>&"Kiebitz"</b>\n!END\n'),
-        (CATAN, "Seehandel/Angebot/left-out", _SEEHANDEL, '{"Seehandel":{"Nachfrage":{"Erz":1}}}\n'),
-        (CATAN, "Seehandel/Nachfrage/left-out", _SEEHANDEL, '{"Seehandel":{"Angebot":{"Holz":4}}}\n'),
-        (CATAN, "Monopol/Rohstoff/left-out", '{"Monopol":{"Rohstoff":"Holz"}}\n', '{"Monopol":{}}\n'),
-        (
-            CATAN,
-            "Monopol/Rohstoff/doubled",
-            '{"Monopol":{"Rohstoff":"Holz"}}\n',
-            '{"Monopol":{"Rohstoff":"Holz","Rohstoff":"Holz"}}\n',
-        ),
-        (
-            CATAN,
-            "Seehandel/Nachfrage.count/negative",
-            _SEEHANDEL,
-            '{"Seehandel":{"Angebot":{"Holz":4},"Nachfrage":{"Holz":-1}}}\n',
-        ),
-        (OKEY, "CATC.b+l/msg/markup", "CATC b hallo\r\n", 'CATC b "<b>&\\"Kiebitz\\"</b> "\r\n'),
-        (OKEY, "CATC.b+l/msg/empty", 'CATC b "ein Wort%"\r\n', 'CATC b "%"\r\n'),
-        (OKEY, "PUTT/tile/out-of-range", "PUTT 4:RED 3:RED\r\n", "PUTT 14:RED 3:RED\r\n"),
-        (OKEY, "PUTT/rule/joker-colour", 'PUTT 4:RED "3:RED 0:RED%"\r\n', 'PUTT 0:BLUE "4:RED 3:RED%"\r\n'),
-        (
-            OKEY,
-            "PUTT/rule/joker-colour",
-            'PUTT 0:RED "3:RED 0:BLUE%"\r\n',
-            'PUTT 0:YELLOW "3:RED 0:BLUE%"\r\n',
-        ),
-        (OKEY, "JLOB/n/left-out", "JLOB 42\r\n", "JLOB\r\n"),
-        (
-            CGML,
-            "pause.start/message/markup",
-            '<pause type="start"><message>x</message></pause>\r\n\r\n',
-            '<pause type="start"><message>&lt;b&gt;&amp;&quot;Kiebitz&quot;&lt;/b&gt;</message></pause>'
-            "\r\n\r\n",
-        ),
-        (
-            CGML,
-            "pause.start/type/left-out",
-            '<pause type="start"></pause>\r\n\r\n',
-            "<pause></pause>\r\n\r\n",
-        ),
-        (CGML, "load/load/out-of-range", "<load>48</load>\r\n\r\n", "<load>101</load>\r\n\r\n"),
-        (MAEXCHEN, "ANNOUNCE/dice/left-out", "ANNOUNCE;5,3;x", "ANNOUNCE;x"),
-        (MAEXCHEN, "ANNOUNCE/dice/out-of-range", "ANNOUNCE;5,3;x", "ANNOUNCE;7,7;x"),
-        (MAEXCHEN, "ANNOUNCE/spelling/lower-die-first", "ANNOUNCE;5,3;x", "ANNOUNCE;3,5;x"),
-    ],
-)
-def test_which_bytes_are_spoilt(dissector: Dissector, name: str, frame: str, expected: str) -> None:
-    (sent,) = case_of(dissector, "server", name).actions(Situation(frame.encode()))
-    assert isinstance(sent, Send)
-    assert sent.data.decode() == expected
-
-
 def test_a_text_that_is_right_is_not_passed_off_as_wrong() -> None:
     row = NOUGHTS.grammar.rows_named("c2s", "HELLO")[0]
     spoiler = Mutator(NOUGHTS, "c2s")
@@ -455,36 +327,6 @@ def test_a_text_that_is_right_is_not_passed_off_as_wrong() -> None:
         spoiler.replace_text(row.fields[0], Wrong("unknown", "a name", "bob"), b"HELLO alice\r\n")
     with pytest.raises(NotApplicable, match="its content is unchanged"):
         spoiler.replace_text(row.fields[0], Wrong("odd", "a name", "alice", allowed=True), b"HELLO alice\r\n")
-
-
-@pytest.mark.parametrize(
-    ("name", "at", "reason"),
-    [
-        ("PUT/joined", Situation(b"PUT 5\r\n"), "no message follows it"),
-        ("PUT/joined", Situation(b"PUT 5\r\n", b"BYE\r\n", True), "waits for the target"),
-        ("PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n"), "does not wait for the target"),
-        ("PUT/square/unknown", Situation(b"PUT 10\r\n"), "the message is invalid before any change"),
-    ],
-)
-def test_a_case_that_cannot_be_tried_says_why(name: str, at: Situation, reason: str) -> None:
-    with pytest.raises(NotApplicable, match=reason):
-        case_of(NOUGHTS, "server", name).actions(at)
-
-
-@pytest.mark.parametrize(
-    ("dissector", "name", "at"),
-    [
-        (NOUGHTS, "PUT/joined", Situation(b"PUT 5\r\n")),
-        (NOUGHTS, "PUT/early", Situation(b"PUT 5\r\n", b"BYE\r\n")),
-        (OKEY, "PUTT/rule/joker-colour", Situation(b"PUTT 1:RED 2:RED\r\n")),
-        (OKEY, "DRAW/rule/must-draw", Situation(b"DRAW m\r\n", state={"games": {}})),
-    ],
-)
-def test_a_case_is_tried_at_another_moment_if_cards_or_due_messages_forbid_it(
-    dissector: Dissector, name: str, at: Situation
-) -> None:
-    with pytest.raises(UnsuitableMoment):
-        case_of(dissector, "server", name).actions(at)
 
 
 @pytest.mark.parametrize("way", [actions.send_bytewise, actions.send_slowly, actions.send_in_two])
@@ -503,17 +345,6 @@ def test_endless_data_is_bounded() -> None:
     data = b"".join(act.data for act in sent if isinstance(act, Send))
     assert len(data) == actions.ENDLESS_SIZE
     assert b"\n" not in data
-
-
-def test_a_place_is_a_message_of_the_row() -> None:
-    case = case_of(MAEXCHEN, "server", "REGISTER/dialect/1")
-    assert case.fits(MAEXCHEN.codec.decode(b"REGISTER;alice", "c2s"))
-    assert not case.fits(MAEXCHEN.codec.decode(b"JOIN;x", "c2s"))
-    assert case.actions(Situation(b"REGISTER;alice")) == (Send(b"REGISTER;alice;Kiebitz"),)
-    case = case_of(MAEXCHEN, "server", "REGISTER/whole")
-    assert not case.fits(MAEXCHEN.codec.decode(b"REGISTER;alice;geheim", "c2s"))
-    assert not case.fits(MAEXCHEN.codec.decode(b"REGISTER", "c2s"))
-    assert case_of(MAEXCHEN, "server", "rubbish").fits(MAEXCHEN.codec.decode(b"JOIN;x", "c2s"))
 
 
 # The specification's values.
@@ -537,82 +368,13 @@ def test_each_demand_is_of_some_case_and_has_its_clause(dissector: Dissector) ->
             assert refusal.field is None or refusal.field in fields, refusal
 
 
-@pytest.mark.full(but=4)
-@pytest.mark.parametrize(
-    ("dissector", "role", "name", "level", "right"),
-    [
-        (SCHAFKOPF, "server", "KARTE/wert/unknown", "open", None),
-        (SCHAFKOPF, "server", "NAME/name/too-long", "must", ("answers",)),
-        (SCHAFKOPF, "server", "MODEL/bytewise", "must", ("answers",)),
-        (SCHAFKOPF, "server", "MODEL/whole", "must", ("answers",)),
-        (SCHAFKOPF, "server", "MODEL/spelling/windows", "open", ("answers",)),
-        (MAEXCHEN, "server", "ROLL/token/nobodys-token", "must", ("refuses",)),
-        (MAEXCHEN, "server", "ANNOUNCE/dice/out-of-range", "should", ("refuses",)),
-        (MAEXCHEN, "server", "ANNOUNCE/token/doubled", "open", None),
-        (MAEXCHEN, "server", "ECHO/whole", "open", ("answers",)),
-        (CATAN, "server", "Bauen/Typ/unknown", "must", ("refuses",)),
-        (CATAN, "server", "Bauen/spelling/escapes", "must", ("answers",)),
-        (CATAN, "client", "Hallo/Protokoll/other-version", "must", ("closes",)),
-        (OKEY, "server", "DRAW/twice", "must", ("refuses",)),
-        (OKEY, "server", "silence", "should", ("closes",)),
-        (CGML, "server", "playcard/rule/renonc", "should", ("refuses",)),
-        (WITH_EXPECTATIONS, "server", "MOVE/pips/too-large", "must", ("refuses",)),
-        (WITH_EXPECTATIONS, "client", "MOVED/twice", "should", ("ignores",)),
-        (NOUGHTS, "server", "PUT/square/unknown", "open", None),
-        (NOUGHTS, "server", "PUT/in-two", "must", ("answers",)),
-    ],
-)
-def test_demanded_reactions(
-    dissector: Dissector, role: TargetRole, name: str, level: str, right: tuple[str, ...] | None
-) -> None:
-    expectation = case_of(dissector, role, name).expectation
-    assert expectation.level == level
-    if right is not None:
-        assert expectation.right == right
-
-
 def test_a_protocol_files_part_for_probe() -> None:
-    part = WITH_EXPECTATIONS.conformance
-    demand = case_of(WITH_EXPECTATIONS, "server", "MOVE/pips/too-large").expectation
-    assert (demand.clause, demand.quote) == ("4 Errors", "An error is answered.")
-    assert demand.refusals == (Refusal("MOVED", "ok", False), Refusal("NO"))
+    moves = file_dissector(TEXT, "moves")
+    part = moves.conformance
     assert (part.seats, part.timeouts) == (3, {"MOVE": 2.0, "MOVED": 2.0})
     assert (part.expectations.silence_s, part.expectations.awaited_messages) == (9.0, "MOVE")
-    assert cases_by_rule(WITH_EXPECTATIONS) == {"again": ("moves/MOVE/twice",), "late": "no case is late"}
-    assert [pattern for _, pattern in unmatched_patterns(WITH_EXPECTATIONS)] == ["MOVE/pip/zero"]
-
-
-@pytest.mark.parametrize(
-    ("messages", "right"),
-    [
-        (["c: x=number", "s*: x=number < Move"], ("answers", "ignores")),
-        (["s: x=number", "c: x=number < Move"], ("answers",)),
-        (["s: x=number", "c: x=number"], ("answers", "ignores")),
-    ],
-)
-def test_a_client_is_asked_by_what_clients_answer(messages: list[str], right: tuple[str, ...]) -> None:
-    """A name that both sides send is no question because the server answers it."""
-    text = (
-        'protocol = "moves"\nport = 9\nframing = "lines"\nformat = "json"\nname = "type"\n'
-        f"[messages]\nMove = {messages}\n"
-    )
-    case = case_of(dissector_of_text(text, "moves.toml"), "client", "Move/whole")
-    assert case.expectation.right == right
-
-
-@pytest.mark.parametrize(
-    ("name", "right"),
-    [
-        ("licite.ask/whole", ("answers",)),
-        ("playcard.ask/in-two", ("answers",)),
-        # Notices have the names of questions.
-        ("licite.result/whole", ("answers", "ignores")),
-        ("gametype.info/whole", ("answers", "ignores")),
-        ("playcard.info/bytewise", ("answers", "ignores")),
-    ],
-)
-def test_of_messages_of_one_name_only_questions_must_be_answered(name: str, right: tuple[str, ...]) -> None:
-    assert case_of(CGML, "client", name).expectation.right == right
+    assert cases_by_rule(moves) == {"again": ("moves/MOVE/twice",), "late": "no case is late"}
+    assert [pattern for _, pattern in unmatched_patterns(moves)] == ["MOVE/pip/zero"]
 
 
 def test_after_a_notice_that_has_the_name_of_a_question_any_message_goes_on() -> None:
