@@ -23,9 +23,6 @@ Fields = Mapping[str, Any]
 MAX_PENDING = 1000
 """Maximum number of pending messages; further questions of a peer are left unanswered."""
 
-# Raised by a peer's message that makes no sense in its context.
-_CONTEXT_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, StopIteration)
-
 
 class SendMessage(msgspec.Struct, frozen=True):
     """Send a message; a server sends it on the connection of this number."""
@@ -89,6 +86,12 @@ class SimulatedPeer:
     driver can stop just before a message and inject a case there.
     """
 
+    ignored_errors: tuple[type[Exception], ...] = (
+        *(LookupError, TypeError, ValueError),
+        *(AttributeError, ArithmeticError, StopIteration),
+    )
+    """Exceptions that a peer's message raises if it makes no sense in its context."""
+
     def __init__(self, seed: int = 1, games: int = 0) -> None:
         """Create a side that plays a number of games, or for ever if that is 0."""
         self.random = random.Random(seed)
@@ -112,7 +115,7 @@ class SimulatedPeer:
         self.now = max(self.now, now)
         while not self._pending and self._scheduled and self._scheduled[0][0] <= self.now:
             _, _, plan = heapq.heappop(self._scheduled)
-            with suppress(*_CONTEXT_ERRORS):
+            with suppress(*self.ignored_errors):
                 plan()
         return self._pending[0].choices if self._pending else ()
 
@@ -159,7 +162,7 @@ class SimulatedPeer:
         if self._pending:
             self._pending.popleft()
         if isinstance(act, SendMessage):
-            with suppress(*_CONTEXT_ERRORS):
+            with suppress(*self.ignored_errors):
                 self._on_sent(act)
 
     def _queue(self, *choices: BotAction, optional: bool = False) -> None:
@@ -201,7 +204,7 @@ class Bot(SimulatedPeer, ABC):
         A message that makes no sense here is ignored: finding the peer's violations is not a bot's task.
         """
         self.now = max(self.now, now)
-        with suppress(*_CONTEXT_ERRORS):
+        with suppress(*self.ignored_errors):
             self._receive(name, fields)
 
     @abstractmethod
@@ -243,7 +246,7 @@ class SimulatedServer(SimulatedPeer, ABC):
     def receive(self, connection: int, name: str, fields: Fields, now: float) -> None:
         """Process a client's message; one that makes no sense here is ignored."""
         self.now = max(self.now, now)
-        with suppress(*_CONTEXT_ERRORS):
+        with suppress(*self.ignored_errors):
             self._receive(connection, name, fields)
 
     def client_disconnected(self, connection: int, now: float) -> None:

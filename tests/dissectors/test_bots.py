@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -15,11 +15,18 @@ from peers.program import Died
 from peers.shell import BotPlayer, Host
 from strength import a_few, times
 
-from kiebitz.dissectors.conformance import bots as player_module
-from kiebitz.dissectors.conformance.bots import Done, Fields, Reconnect, SendMessage, TargetMessage, Wait
+from kiebitz.dissectors.conformance.bots import (
+    Done,
+    Fields,
+    Reconnect,
+    SendMessage,
+    SimulatedPeer,
+    TargetMessage,
+    Wait,
+)
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.model import Direction
+from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.probing.case_generator import generate_cases
 from kiebitz.dissectors.probing.message_reader import MessageReader
 from kiebitz.dissectors.probing.spelling_style import SpellingStyle
@@ -30,39 +37,31 @@ ENOUGH_S = 200.0
 _FORK = "only a fork's server knows it"
 _LATE = "the last dialect has it, which the programs at the bench do not speak"
 
-NEVER_SAID = {
-    "maexchen": {"UNREGISTER": _FORK, "ECHO": _FORK},
-    "schafkopf": {},
-    "okey": dict.fromkeys(("LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"), _LATE),
-    "catan": {},
-    "cgml": {"load": "servers of bots say it, players do not"},
-}
-
-NEVER_TOLD = {
-    "maexchen": {
-        "UNREGISTERED": _FORK,
-        "HEARTBEAT": _FORK,
-        "ECHOING": _FORK,
-        "ROUND CANCELED": "everybody joins every round",
+NEVER: dict[Direction, dict[str, dict[str, str]]] = {
+    "c2s": {
+        "maexchen": {"UNREGISTER": _FORK, "ECHO": _FORK},
+        "schafkopf": {},
+        "okey": dict.fromkeys(("LLOB", "+JOND", "+LEFT", "+NAMS", "RNAM", "HIGH", "RSTA"), _LATE),
+        "catan": {},
+        "cgml": {"load": "servers of bots say it, players do not"},
     },
-    "schafkopf": {},
-    "okey": dict.fromkeys(("+LLOB", "JOND", "LEFT", "NAMS", "+RNAM", "+HIGH", "+RSTA"), _LATE),
-    "catan": {"Serverantwort": "a dialect has it in place of OK and Fehler"},
-    "cgml": {
-        "newgroup": "it is told to game servers",
-        "renonc": "nobody breaks a rule",
+    "s2c": {
+        "maexchen": {
+            **dict.fromkeys(("UNREGISTERED", "HEARTBEAT", "ECHOING"), _FORK),
+            "ROUND CANCELED": "everybody joins every round",
+        },
+        "schafkopf": {},
+        "okey": dict.fromkeys(("+LLOB", "JOND", "LEFT", "NAMS", "+RNAM", "+HIGH", "+RSTA"), _LATE),
+        "catan": {"Serverantwort": "a dialect has it in place of OK and Fehler"},
+        "cgml": {"newgroup": "it is told to game servers", "renonc": "nobody breaks a rule"},
     },
 }
-"""The same of a simple host."""
-
-
-class Never(Exception):
-    """An exception that is never raised."""
+"""Messages that never come up, and why."""
 
 
 @pytest.fixture
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(player_module, "_CONTEXT_ERRORS", (Never,))
+    monkeypatch.setattr(SimulatedPeer, "ignored_errors", ())
 
 
 def dissector(protocol: str) -> Dissector:
@@ -101,12 +100,17 @@ def faults(protocol: str, bench: Bench) -> list[str]:
 # Players.
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full(but=3)
 @pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
 @pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
-def test_players_play_whole_games_without_a_fault(protocol: str, seed: int) -> None:
-    bench, players = joined(protocol, seed)
+@pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
+@pytest.mark.parametrize("company", [False, True])
+def test_players_play_whole_games_without_a_fault(protocol: str, seed: int, company: bool) -> None:
+    if company:
+        bench, players = in_company(protocol, seed), [player_of(protocol, NAMES[0], seed=seed)]
+        bench.connect(players[0])
+    else:
+        bench, players = joined(protocol, seed)
     bench.run(ENOUGH_S)
     assert bench.server.games == GAMES[protocol]
     assert {player.bot.games for player in players} == {GAMES[protocol]}
@@ -137,84 +141,58 @@ def test_a_player_that_has_had_enough_leaves(protocol: str) -> None:
     assert faults(protocol, bench) == []
 
 
-def named(direction: Direction, never: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
-    """Return the names of messages, by protocol, but for those that never come up."""
-    return [
-        (protocol, name)
-        for protocol in SEATS
-        for name in dissector(protocol).grammar.names(direction)
-        if name not in never[protocol]
-    ]
+# Players and hosts.
 
 
-QUICK_AIMS = {
-    ("maexchen", "SEE"),
-    ("schafkopf", "HOCHZEIT"),
-    ("okey", "+EMPT"),
-    ("catan", "Handel annehmen"),
-    ("cgml", "pause"),
+QUICK_AIMS: set[tuple[str, Direction, str]] = {
+    *(("maexchen", "c2s", "SEE"), ("schafkopf", "c2s", "HOCHZEIT"), ("okey", "c2s", "+EMPT")),
+    *(("catan", "c2s", "Handel annehmen"), ("cgml", "c2s", "pause"), ("maexchen", "s2c", "ACTUAL DICE")),
+    *(("schafkopf", "s2c", "HOCHZEIT"), ("okey", "s2c", "EMPT"), ("catan", "s2c", "Handelsangebot")),
+    ("cgml", "s2c", "pause"),
 }
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full(but=2)
 @pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize(("protocol", "name"), a_few(named("c2s", NEVER_SAID), QUICK_AIMS))
-def test_players_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
-    for seed in range(1, 6):
-        games = 1 if name in ("BEENDEN", "LOGO") else 0
-        bench, players = joined(protocol, seed, games, aim=TargetMessage(name))
-        bench.run(ENOUGH_S, until=partial(are_there, players))
-        places = [player.place for player in players if player.place is not None]
-        if places:
+@pytest.mark.parametrize(
+    ("protocol", "direction", "name"),
+    a_few(
+        [
+            (protocol, direction, name)
+            for direction in DIRECTIONS
+            for protocol in SEATS
+            for name in dissector(protocol).grammar.names(direction)
+            if name not in NEVER[direction][protocol]
+        ],
+        QUICK_AIMS,
+    ),
+)
+def test_players_and_hosts_get_to_the_place_of_each_message(
+    protocol: str, direction: Direction, name: str
+) -> None:
+    """At a host that pursues the aim, one client is external and need not pursue it."""
+    about = dissector(protocol)
+    for seed in range(1, 11):
+        games = int(name in ("BEENDEN", "LOGO", "+LOGO"))
+        sides: Sequence[BotPlayer | Host]
+        if direction == "c2s":
+            bench, sides = joined(protocol, seed, games, aim=TargetMessage(name))
+        else:
+            bench = in_company(protocol, seed, aim=TargetMessage(name))
+            bench.connect(player_of(protocol, NAMES[0], seed=seed, games=games))
+            assert isinstance(bench.server, Host)
+            sides = [bench.server]
+        bench.run(ENOUGH_S, until=partial(are_there, sides))
+        there = [side for side in sides if side.place is not None]
+        for side in there:
+            assert side.place is not None
             # It is well-formed, and not yet reported.
-            frame = dissector(protocol).codec.encode(name, "c2s", places[0].fields)
-            assert dissector(protocol).codec.decode(frame, "c2s").valid
-            assert all(player.said[name] == 0 for player in players if player.place is not None)
+            frame = about.codec.encode(name, direction, side.place.fields)
+            assert about.codec.decode(frame, direction).valid
+            assert side.said[name] == 0
+        if there:
             return
     pytest.fail(f"nobody gets to {name}")
-
-
-# Hosts.
-
-
-@pytest.mark.full(but=3)
-@pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
-@pytest.mark.parametrize("seed", range(1, times(10, 1) + 1))
-def test_bots_without_connections_play_whole_games_without_a_fault(protocol: str, seed: int) -> None:
-    bench = in_company(protocol, seed)
-    bench.connect(player_of(protocol, NAMES[0], seed=seed))
-    bench.run(ENOUGH_S)
-    assert bench.server.games == GAMES[protocol]
-    assert faults(protocol, bench) == []
-
-
-QUICK_PLACES = {
-    ("maexchen", "ACTUAL DICE"),
-    ("schafkopf", "HOCHZEIT"),
-    ("okey", "EMPT"),
-    ("catan", "Handelsangebot"),
-    ("cgml", "pause"),
-}
-
-
-@pytest.mark.full(but=1)
-@pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize(("protocol", "name"), a_few(named("s2c", NEVER_TOLD), QUICK_PLACES))
-def test_hosts_get_to_the_place_of_each_message(protocol: str, name: str) -> None:
-    """One client is external, and need not pursue the aim."""
-    for seed in range(1, 11):
-        bench = in_company(protocol, seed, aim=TargetMessage(name))
-        hosting = bench.server
-        assert isinstance(hosting, Host)
-        bench.connect(player_of(protocol, NAMES[0], seed=seed, games=int(name == "+LOGO")))
-        bench.run(ENOUGH_S, until=partial(are_there, [hosting]))
-        if hosting.place is not None:
-            frame = dissector(protocol).codec.encode(name, "s2c", hosting.place.fields)
-            assert dissector(protocol).codec.decode(frame, "s2c").valid
-            assert hosting.said[name] == 0
-            return
-    pytest.fail(f"no host gets to {name}")
 
 
 @pytest.mark.parametrize("protocol", a_few(SEATS, lambda protocol: protocol != "catan"))
