@@ -121,7 +121,8 @@ def _case(lines: list[str]) -> Case:
     found = [re.match("  (error|warning|note) ([a-z0-9-]+): ", line) for line in lines[2:]]
     codes = [each[2] for each in found if each]
     severity = min((each[1] for each in found if each), key=["error", "warning", "note"].index, default="")
-    name, _, fields = lines[1].strip().removeprefix("invalid ").partition(" {")
+    # A new message is a line alone.
+    name, _, fields = "".join(lines[1:2]).strip().removeprefix("invalid ").partition(" {")
     diagnostics = tuple((code, *place) for code, place in zip(codes, places, strict=True))
     if not fields:
         return Case(data, direction, None, {}, diagnostics, severity)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, End, Findings, Gap, Ids, Stream
 
@@ -27,7 +31,29 @@ def inspect(
     return inspector.drain()
 
 
+def frames(
+    dissector: Dissector, direction: Direction, pieces: Iterable[bytes | None], start: int = 0
+) -> list[Frame]:
+    """Return the frames of a stream in these pieces, from an offset on; None is a gap of 7 bytes."""
+    framer = dissector.framer(direction)
+    found: list[Frame] = []
+    for piece in pieces:
+        found += framer.gap(start, 7) if piece is None else framer.feed(start, piece)
+        start += 7 if piece is None else len(piece)
+    return [*found, *framer.eof()]
+
+
+def split(data: bytes, places: Iterable[int]) -> list[bytes]:
+    """Return data cut at these places."""
+    cuts = sorted({0, len(data), *(place for place in places if place < len(data))})
+    return [data[start:end] for start, end in pairwise(cuts)]
+
+
+def single(data: bytes) -> list[bytes]:
+    """Return data cut into bytes."""
+    return [bytes([byte]) for byte in data]
+
+
 def is_one_frame(dissector: Dissector, direction: Direction, data: bytes) -> bool:
     """Return whether a framer takes these bytes, and nothing else, for a frame."""
-    framer = dissector.framer(direction)
-    return [frame.data for frame in (*framer.feed(0, data), *framer.eof())] == [data]
+    return [frame.data for frame in frames(dissector, direction, [data])] == [data]

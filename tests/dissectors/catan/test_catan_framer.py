@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, cycle, pairwise
+from itertools import chain, cycle
 from typing import Any
 
 import pytest
@@ -13,19 +12,14 @@ from conversation import Conversation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_cases import Case, cases
+from single_direction import single, split
 from strength import every, times
 
 from kiebitz.dissectors.grammar import framing
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
 from kiebitz.dissectors.grammar.json import framer as json_framer
 from kiebitz.dissectors.grammar.json.framer import JsonFraming
-from kiebitz.dissectors.grammar.json.scanner import (
-    DEPTH_LIMIT,
-    Scanner,
-    SyntaxProblem,
-    first_error,
-    parse_places,
-)
+from kiebitz.dissectors.grammar.json.scanner import Scanner, first_error, parse_places
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.protocols.catan.grammar import CODEC
@@ -51,115 +45,12 @@ def cut(pieces: Iterable[bytes | None], start: int = 0) -> list[Frame]:
     return [*frames, *rest]
 
 
-def split(data: bytes, places: Iterable[int]) -> list[bytes]:
-    """Data cut at these places."""
-    cuts = sorted({0, len(data), *(place for place in places if place < len(data))})
-    return [data[start:end] for start, end in pairwise(cuts)]
-
-
-def single(data: bytes) -> list[bytes]:
-    return [bytes([byte]) for byte in data]
-
-
 # Framing.
 
 HALLO = b'{"Hallo":{"Version":"1.0"}}'
 SPIELER = b'{"Spieler":{"Name":"Anna"}}'
 UPDATE = b'{"Statusupdate":{"Spieler":{"id":1,"Status":"Warten"}}}'
-MONOPOL = b'{"Monopol":{"Rohstoff":"Holz"}}'
 ANY = b'{"Etwas":{"x":[1,{"y":null}]}}'
-DEEP = b'{"a":' * DEPTH_LIMIT
-GR = "grün".encode()
-
-STREAMS: dict[str, list[bytes]] = {
-    "nothing": [],
-    "one": [HALLO + b"\n"],
-    "several": [HALLO + b"\n", UPDATE + b"\n", ANY + b"\n"],
-    "CRLF": [HALLO + b"\r\n", ANY + b"\r\n"],
-    "blanks around": [b" \t" + HALLO + b" \r\n", b"\r" + ANY + b"\t \n"],
-    "no line feed between": [HALLO, SPIELER, HALLO + b"\n"],
-    "blanks between": [HALLO + b"  ", SPIELER + b"\t", ANY + b"\n"],
-    "empty lines": [b"\n", HALLO + b"\n", b"\r\n", b" \t\n", b"\n", HALLO + b"\n"],
-    "pretty-printed": [b'{\n  "Hallo" : {\r\n\t"Version" :\n "1" }\n}\n', SPIELER + b"\n"],
-    "empty object": [b"{}\n", b"{ \n }\n"],
-    "braces and quotes in a text": [b'{"Fehler":{"Meldung":"}\\"{\\\\"}}\n', b'{"a":"{\\"Hallo\\":"}\n'],
-    "a brace is a text": [b'{"a":"{","b":":"}\n', b'{"a":"{"}\n', b'{"a":["{" , ":"]}\n'],
-    "UTF-8": [b'{"Chatnachricht":{"Nachricht":"' + GR + b'"}}\n', '{"Würfeln":{}}\n'.encode()],
-    "not UTF-8": [b'{"Chatnachricht":{"Nachricht":"\xff\xc3"}}\n', HALLO + b"\n"],
-    "lone surrogate": [b'{"a":"\\ud800"}\n', HALLO + b"\n"],
-    "raw line feed in a text": [b'{"Chatnachricht senden":{"Nachricht":"a\nb\r\nc"}}\n', HALLO + b"\n"],
-    "raw tab in a text": [b'{"a":"\t"}', b'{"b":1}\n'],
-    "junk lines": [b"xyz\n", HALLO + b"\n", b"[1]\n", b'"{"\n', b"}\r\n", HALLO + b"\n"],
-    "junk before a message": [b"xyz ", HALLO + b"\n", b"[", MONOPOL, b"]\n"],
-    "a byte order mark": [b"\xef\xbb\xbf", SPIELER + b"\n"],
-    "an unknown name is no message start": [b"x" + ANY + b"\n", HALLO + b"\n"],
-    "too many closing braces": [HALLO, b"}\n", HALLO, b"} ", SPIELER + b"\n"],
-    "too few closing braces": [HALLO[:-1] + b"\n", HALLO + b"\n"],
-    "too few, then what may be an attribute": [SPIELER[:-1] + b"\n", SPIELER + b"\n"],
-    "an attribute may stand here": [b'{"Statusupdate":\n' + SPIELER + b"\n" + b"}\n", HALLO + b"\n"],
-    "a message may not stand here": [b'{"Statusupdate":\n', HALLO + b"\n"],
-    "a message in a list": [b'{"a":[', HALLO, b",", HALLO, b"]}\n"],
-    "a message within a message": [b'{"Statusupdate":', b'{"Hallo":1}', b"}\n", HALLO + b"\n"],
-    "broken": [b'{"a" 1}\n', HALLO + b"\n"],
-    "broken, the message in the same line": [b'{"a" 1} ', SPIELER + b"\n", b'{"a":01,', MONOPOL, b"}\n"],
-    "broken by a line feed": [b'{"a":tru\n', b'{"a":1.\n', b'{"a":"\\\n', HALLO + b"\n"],
-    "broken after a line feed": [b'{\n"a" 1}\n', b"}\n", HALLO + b"\n"],
-    "broken number before an attribute": [b'{"a":[01', SPIELER + b"\n"],
-    "cut word before an attribute": [b'{"a":tru', SPIELER + b"\n"],
-    "cut escape before an attribute": [b'{"a":"\\', SPIELER + b"\n"],
-    "unclosed quote, then a message": [b'{"Chatnachricht":{"Nachricht":"abc}}\n', HALLO + b"\n"],
-    "unclosed quote, then an attribute": [b'{"Spieler":{"Name":"abc}}\n', SPIELER + b"\n"],
-    "unclosed quote, then something else": [b'{"a":"abc}\n{"b":1}\n', HALLO + b"\n"],
-    "a brace in an unclosed text": [b'{"a":"b', SPIELER + b"\n"],
-    "an escape in a message start": [
-        b"xyz",
-        b'{"W\\u00fcrfeln":{}}\n',
-        b'{"a" 1}',
-        b'{"W\\u00fcrfeln":{}}\n',
-    ],
-    "message start over several lines": [b"xyz", b'{\n "Hallo"\n : {}}\n', b"x{\n", HALLO + b"\n"],
-    "nearly a message start": [b'x{"Hall":{}}\n', b'x{"Hallo";\n', b'x{"Hallo" x\n', HALLO + b"\n"],
-    "nearly, over several lines": [b"x{\n", b'"Hallo"x\n', b'x{"Hallo"\n', b"x{{\n", HALLO + b"\n"],
-    "too many blanks for a message start": [b'x{"Hallo"' + b" " * 33 + b":\n", HALLO + b"\n"],
-    "message start again and again": [b'{"Hallo":', b'{"Hallo":', b'{"Hallo":}\n', HALLO + b"\n"],
-    "attribute again and again": [b'{"Spieler":' * 3 + b"1}}}\n", b'{"a":' + SPIELER + b"}\n"],
-    "deep": [DEEP + b"1" + b"}" * DEPTH_LIMIT + b"\n", HALLO + b"\n"],
-    "too deep": [DEEP + b"{}" + b"}" * DEPTH_LIMIT + b"\n", HALLO + b"\n"],
-    "too deep, then an attribute": [DEEP + b"[[", SPIELER, b"]]" + b"}" * DEPTH_LIMIT + b"\n"],
-    "lists far too deep": [b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}\n", HALLO + b"\n"],
-    "NUL": [b"\0\n", b'{"a":\0}\n', b"{}", b"\0\n"],
-}
-ENDS: dict[str, tuple[list[bytes], bytes]] = {
-    "no line feed at the end": ([HALLO + b"\n"], HALLO),
-    "blanks at the end": ([HALLO + b"\n"], HALLO + b" \r"),
-    "only blanks": ([HALLO + b"\n"], b" \t"),
-    "in an object": ([b"\n"], HALLO[:-1]),
-    "in a broken object": ([HALLO], b'{"a" 1} '),
-    "in a message start": ([HALLO + b"\n"], b'x{ "Hallo" '),
-    "perhaps in a message start": ([], b"xyz{\n"),
-    "in a text with a line feed": ([HALLO + b"\n"], b'{"a":"abc}\n{'),
-}
-TABLE = [
-    *(pytest.param(frames, b"", id=name) for name, frames in STREAMS.items()),
-    *(pytest.param(frames, rest, id=name) for name, (frames, rest) in ENDS.items()),
-]
-
-
-@pytest.mark.full(but=14)
-@pytest.mark.parametrize(("frames", "rest"), TABLE)
-def test_frames_of_a_stream_cut_anywhere(frames: list[bytes], rest: bytes) -> None:
-    data = b"".join(frames) + rest
-    expected = []
-    at = 100
-    for frame in frames:
-        expected.append(Frame(at, frame, len(frame)))
-        at += len(frame)
-    if rest:
-        expected.append(Frame(at, rest, len(rest), "end"))
-    assert cut([data], 100) == expected
-    assert cut(single(data), 100) == expected
-    for place in range(1, min(len(data), 400), times(1, 5)):
-        assert cut(split(data, [place]), 100) == expected
 
 
 @pytest.mark.parametrize(
@@ -359,86 +250,9 @@ def test_an_overlong_message_ends_at_a_line_feed_or_a_message_start(
     assert frames[-1].data == HALLO + b"\n"
 
 
-@pytest.mark.parametrize("gap", [False, True])
-@pytest.mark.parametrize("part", every(3, [b"x", b"{", b'{"a":', b'{"Hallo"' + b" " * 99, b' {"Hall', b" "]))
-def test_endless_messages_are_not_held(part: bytes, gap: bool) -> None:
-    framer = CATAN.framer("s2c")
-    framer.feed(0, b"x")
-    if gap:
-        framer.gap(1, 1)
-    piece = part * (100_000 // len(part))
-    tracemalloc.start()
-    try:
-        for offset in range(2, 4 * FRAME_LIMIT, len(piece)):
-            framer.feed(offset, piece)
-        held, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held < 2 * FRAME_LIMIT
-    assert peak < 4 * FRAME_LIMIT
-
-
 # The scanner.
 
 JUNK = st.sampled_from([*SNIPPETS, b"NaN", b"Infinity", b"9" * 5000, b"00", b"1e5"])
-
-
-@pytest.mark.parametrize(
-    ("data", "error"),
-    [
-        (b"{}", None),
-        (b' \n{"a":[1,-0.5e+3,"\\u00e4\\"",true,false,null,{},[]]}\r\n', None),
-        (b"12", None),
-        (b'"a"', None),
-        (b"", SyntaxProblem(0, 0, "the end", "a value")),
-        (b" \n", SyntaxProblem(2, 0, "the end", "a value")),
-        (b"{", SyntaxProblem(1, 0, "the end", 'a name in quotes or "}"')),
-        (b"{,}", SyntaxProblem(1, 1, '","', 'a name in quotes or "}"')),
-        (b'{"a":1,}', SyntaxProblem(7, 1, '"}"', "a name in quotes")),
-        (b"{a:1}", SyntaxProblem(1, 1, '"a"', 'a name in quotes or "}"')),
-        (b'{"a" 1}', SyntaxProblem(5, 1, '"1"', '":"')),
-        (b'{"a":}', SyntaxProblem(5, 1, '"}"', "a value")),
-        (b'{"a":1 "b":2}', SyntaxProblem(7, 1, "a quotation mark", '"," or "}"')),
-        (b'{"a":[1;2]}', SyntaxProblem(7, 1, '";"', '"," or "]"')),
-        (b'{"a":[1}', SyntaxProblem(7, 1, '"}"', '"," or "]"')),
-        (b'{"a":[}', SyntaxProblem(6, 1, '"}"', 'a value or "]"')),
-        (b'{"a":[1,]}', SyntaxProblem(8, 1, '"]"', "a value")),
-        (b'{"a":tru}', SyntaxProblem(5, 3, '"tru"', "a value")),
-        (b'{"a":True}', SyntaxProblem(5, 4, '"True"', "a value")),
-        (b'{"a":NaN}', SyntaxProblem(5, 3, '"NaN"', "a value")),
-        (b'{"a":tr', SyntaxProblem(7, 0, "the end", '"true"')),
-        (b'{"a":truex}', SyntaxProblem(9, 1, '"x"', '"," or "}"')),
-        (b'{"a":01}', SyntaxProblem(6, 1, '"1"', '"," or "}"')),
-        (b'{"a":1.}', SyntaxProblem(7, 1, '"}"', "a digit")),
-        (b'{"a":1.', SyntaxProblem(7, 0, "the end", "a digit")),
-        (b'{"a":1e+}', SyntaxProblem(8, 1, '"}"', "a digit")),
-        (b'{"a":-}', SyntaxProblem(6, 1, '"}"', "a digit")),
-        (b'{"a":+1}', SyntaxProblem(5, 1, '"+"', "a value")),
-        (b'{"a":.5}', SyntaxProblem(5, 1, '"."', "a value")),
-        (b'{"a":1-2}', SyntaxProblem(6, 1, '"-"', '"," or "}"')),
-        (b'{"a":12', SyntaxProblem(7, 0, "the end", '"," or "}"')),
-        (b"01", SyntaxProblem(1, 1, '"1"', "nothing more")),
-        (b'{"a":"b', SyntaxProblem(7, 0, "the end", "the rest of the string and its closing quote")),
-        (b'{"a":"\\q"}', SyntaxProblem(7, 1, '"q"', 'one of "\\/bfnrtu after the backslash')),
-        (b'{"a":"\\', SyntaxProblem(7, 0, "the end", 'one of "\\/bfnrtu after the backslash')),
-        (b'{"a":"\\u12g4"}', SyntaxProblem(10, 2, '"g4"', "four hexadecimal digits")),
-        (b'{"a":"\\u12', SyntaxProblem(10, 0, "the end", "four hexadecimal digits")),
-        (
-            b'{"a":"b\n"}',
-            SyntaxProblem(7, 1, "a line feed", 'an escape such as "\\n" in place of a control character'),
-        ),
-        (b'{"a":\x01}', SyntaxProblem(5, 1, "control character 0x01", "a value")),
-        ('{"a":ß}'.encode(), SyntaxProblem(5, 2, '"ß"', "a value")),
-        (b'{"a":\xff}', SyntaxProblem(5, 1, "byte 0xff", "a value")),
-        ("{\N{REPLACEMENT CHARACTER}}".encode(), SyntaxProblem(1, 3, '"�"', 'a name in quotes or "}"')),
-        (b"{}\n{}", SyntaxProblem(3, 1, '"{"', "nothing more")),
-        (b"{}}", SyntaxProblem(2, 1, '"}"', "nothing more")),
-        (b"[" * DEPTH_LIMIT + b"]" * DEPTH_LIMIT, None),
-        (b"[" * 9999, SyntaxProblem(64, 1, '"["', "no more than 64 objects and lists inside each other")),
-    ],
-)
-def test_first_error(data: bytes, error: SyntaxProblem | None) -> None:
-    assert first_error(data) == error
 
 
 def is_json(data: bytes) -> bool:

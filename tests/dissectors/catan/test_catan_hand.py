@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
+from tables import rows_of
 
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
@@ -74,78 +75,63 @@ def test_openly_exchanged_cards_stay_known(one: dict[str, int], other: dict[str,
     assert known.total == total(other)
 
 
-HIDDEN: list[tuple[Hand, list[tuple[str, Counts]], dict[str, Any]]] = [
-    # What is stolen is one of those that were there,
-    (
-        hand(Holz=2, Erz=1),
-        [("pay", 1)],
-        {"Holz": [1, 2], "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": [0, 1]},
-    ),
-    # and the only kind, if there is only one
-    (hand(Holz=2), [("pay", 1)], {"Holz": 1, "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": 0}),
-    # All cards are gone, whatever they were.
-    (hand(Holz=2, Erz=1), [("pay", 3)], dict.fromkeys(ROHSTOFFE, 0)),
-    # A player that pays with secretly gained cards does not have them twice.
-    (
-        hand(),
-        [("gain", 1), ("pay", {"Erz": 1})],
-        dict.fromkeys(ROHSTOFFE, 0),
-    ),
-    # One of two unknown cards is known when it is paid; the other is not.
-    (
-        hand(),
-        [("gain", 2), ("pay", {"Erz": 1})],
-        {"Holz": [0, 1], "Lehm": [0, 1], "Wolle": [0, 1], "Getreide": [0, 1], "Erz": [0, 1]},
-    ),
-    # Cards that the player shows are known.
-    (hand(), [("gain", 3), ("apply_counts", {"Erz": 3})], {**dict.fromkeys(ROHSTOFFE, 0), "Erz": 3}),
-    # A total alone limits the number of each kind.
-    (Hand(ROHSTOFFE, False), [("apply_counts", 2)], {kind: [0, 2] for kind in ROHSTOFFE}),
-    (Hand(ROHSTOFFE, False), [("apply_counts", 0)], dict.fromkeys(ROHSTOFFE, 0)),
-    # A player that pays the maximum of a kind has none left.
-    (
-        hand(),
-        [("gain", 2), ("pay", {"Erz": 3})],
-        {"Holz": 0, "Lehm": 0, "Wolle": 0, "Getreide": 0, "Erz": 0},
-    ),
-    # Unknown values are not shown.
-    (Hand(ROHSTOFFE, False), [], {}),
-    (Hand(ROHSTOFFE, False), [("gain", {"Erz": 2}), ("pay", 1)], {}),
-]
+HANDS = """
+# What is stolen is one of those that were there, and the only kind, if there is only one.
+Holz=2,Erz=1: pay 1 = Holz=1-2,Erz=0-1
+Holz=2: pay 1 = Holz=1
+# All cards are gone, whatever they were.
+Holz=2,Erz=1: pay 3 = nothing
+# A player that pays with secretly gained cards does not have them twice.
+nothing: gain 1, pay Erz=1 = nothing
+# One of two unknown cards is known when it is paid; the other is not.
+nothing: gain 2, pay Erz=1 = Holz=0-1,Lehm=0-1,Wolle=0-1,Getreide=0-1,Erz=0-1
+# Cards that the player shows are known.
+nothing: gain 3, apply_counts Erz=3 = Erz=3
+# A total alone limits the number of each kind.
+unknown: apply_counts 2 = Holz=0-2,Lehm=0-2,Wolle=0-2,Getreide=0-2,Erz=0-2
+unknown: apply_counts 0 = nothing
+# A player that pays the maximum of a kind has none left.
+nothing: gain 2, not pay Erz=3 = nothing
+# Unknown values are not shown.
+unknown: = unknown
+unknown: gain Erz=2, pay 1 = unknown
+# More than there is cannot be paid, and what a server says is compared and adopted.
+Holz=1: not pay Holz=2 =
+Holz=1: not pay Erz=1 =
+Holz=1: not pay 2 =
+nothing: not pay 1 =
+Holz=1,Erz=2: apply_counts Holz=1,Erz=2 = Holz=1,Erz=2
+Holz=1,Erz=2: apply_counts 3 = Holz=1,Erz=2
+Holz=1,Erz=2: not apply_counts Holz=3 = Holz=3
+Holz=1,Erz=2: not apply_counts Holz=1 = Holz=1
+Holz=1,Erz=2: not apply_counts 2 = Holz=0-2,Lehm=0-2,Wolle=0-2,Getreide=0-2,Erz=0-2
+"""
+"""A hand, messages (`not`: what contradicts it), and what is known then; between kinds is no blank."""
 
 
-@pytest.mark.parametrize(("known", "steps", "right"), HIDDEN)
-def test_hidden_cards(known: Hand, steps: list[tuple[str, Counts]], right: dict[str, Any]) -> None:
-    known = _copy(known)
-    for what, counts in steps:
-        getattr(known, what)(counts)
-    assert known.as_json() == right
+def counts_of(text: str) -> dict[str, Any] | int:
+    if text.isdigit():
+        return int(text)
+    found: dict[str, Any] = {}
+    for kind, _, count in (part.partition("=") for part in text.split(",") if "=" in part):
+        least, _, most = count.partition("-")
+        found[kind] = [int(least), int(most)] if most else int(least)
+    return found
 
 
-def _copy(known: Hand) -> Hand:
-    copy = Hand(ROHSTOFFE, False)
-    copy.least, copy.most, copy.total = dict(known.least), dict(known.most), known.total
-    return copy
-
-
-@pytest.mark.parametrize(
-    ("known", "counts"),
-    [(hand(Holz=1), {"Holz": 2}), (hand(Holz=1), {"Erz": 1}), (hand(Holz=1), 2), (hand(), 1)],
-)
-def test_more_than_there_is_cannot_be_paid(known: Hand, counts: Counts) -> None:
-    assert not _copy(known).pay(counts)
-
-
-@pytest.mark.parametrize(
-    ("told", "agrees"),
-    [({"Holz": 1, "Erz": 2}, True), (3, True), ({"Holz": 3}, False), ({"Holz": 1}, False), (2, False)],
-)
-def test_server_messages_are_compared_and_adopted(told: Counts, agrees: bool) -> None:
-    known = hand(Holz=1, Erz=2)
-    assert known.apply_counts(told) == agrees
-    assert known.total == total(told)
-    if not isinstance(told, int):
-        assert plain(known.least) == plain(known.most) == told
+@pytest.mark.parametrize("row", rows_of(HANDS))
+def test_what_is_known_of_a_hand(row: str) -> None:
+    start, _, rest = row.partition(":")
+    steps, _, result = rest.rpartition(" = ") if " = " in rest else (rest.removesuffix("="), "", "")
+    known = Hand(ROHSTOFFE, is_empty=start != "unknown")
+    known.gain(counts_of(start))
+    for step in filter(None, steps.strip().split(", ")):
+        name, counts = step.removeprefix("not ").split(" ")
+        assert getattr(known, name)(counts_of(counts)) in (None, not step.startswith("not "))
+    if result:
+        right = counts_of(result)
+        assert isinstance(right, dict)
+        assert known.as_json() == ({} if result == "unknown" else dict.fromkeys(ROHSTOFFE, 0) | right)
 
 
 # The ledger.

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from inspected_captures import (
     CAPTURES,
-    bytewise,
     errors,
     from_then_on,
-    holed,
     inspected,
     items_of,
-    joined,
-    told,
 )
 from strength import a_few, times
 
 from kiebitz.dissectors.game.state import State, apply
-from kiebitz.dissectors.model import Chunk, Findings, Item
+from kiebitz.dissectors.model import Chunk, Findings
 from kiebitz.dissectors.protocols.catan.board import at, spot
 from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
 from kiebitz.dissectors.protocols.catan.words import FARBEN, GEBÄUDE, ROHSTOFFE
@@ -188,16 +183,6 @@ def test_one_conversation_alone_has_all_public_events(name: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", a_few(GAMES, ["catan-yaks-g1-3p"]))
-@pytest.mark.parametrize("recut", a_few([bytewise, joined], [joined]))
-def test_how_the_bytes_are_cut_does_not_matter(
-    name: str, recut: Callable[[Iterable[Item]], Iterable[Item]]
-) -> None:
-    items = items_of(f"{name}.pcap.gz")
-    assert told(inspected(recut(items))) == told(inspected(items))
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("name", a_few(GAMES, QUICK[:1]))
 def test_from_any_moment_on_no_violation_is_reported(name: str) -> None:
     items = items_of(f"{name}.pcap.gz")
@@ -208,18 +193,6 @@ def test_from_any_moment_on_no_violation_is_reported(name: str) -> None:
         if any(isinstance(item, Chunk) and b'rf":' in item.data for item in items[begin:]):
             seen = Seen(found)
             assert seen.dice == log.dice[-len(seen.dice) :]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", a_few(GAMES, QUICK[:1]))
-def test_missing_packets_cause_no_violations(name: str) -> None:
-    items = items_of(f"{name}.pcap.gz")
-    log = Log(name)
-    for lost in [*range(3, 60, 8)][: times(8, quick=2)]:
-        found = inspected(holed(items, lost))
-        assert errors(found) == [], lost
-        # Each roll is sent to three players.
-        assert len(Seen(found).dice) >= len(log.dice) - 1
 
 
 RULES_LEFT_OUT = {

@@ -2,61 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from message_cases import CASES, Case, cases
 
-from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.fields import ListText, Number, Text, Word
-from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Direction, Findings, Gap, Ids, Stream
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
-from kiebitz.dissectors.protocols.maexchen.grammar import GRAMMAR, Dice, Scores, Token
-
-PLAIN_NAMES = st.text(
-    st.characters(exclude_characters=",;:", exclude_categories=["Cs"]), min_size=1, max_size=30
-)
-
-
-def values(kind: FieldType) -> st.SearchStrategy[Any]:
-    """Values that a field of this type can carry, from the grammar's own types."""
-    match kind:
-        case Word():
-            return st.sampled_from(kind.words)
-        case Text():
-            return st.text(st.characters(exclude_characters=";", exclude_categories=["Cs"]), max_size=40)
-        case Token():
-            return st.uuids().map(str)
-        case Number():
-            return st.integers(0, 10**14)
-        case Dice():
-            return st.sampled_from(ROLLS)
-        case ListText():
-            return st.lists(PLAIN_NAMES, min_size=1, max_size=6)
-        case Scores():
-            return st.dictionaries(PLAIN_NAMES, st.integers(-(10**6), 10**6), max_size=6)
-        case _:
-            raise AssertionError(f"no values are known for {kind.title}: add them here")
-
-
-def messages(row: MessageType) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({field.name: values(field.type) for field in row.fields})
-
-
-@pytest.mark.parametrize("row", GRAMMAR.rows, ids=lambda row: f"{row.name}-{len(row.fields)}")
-@given(data=st.data())
-def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
-    fields = data.draw(messages(row))
-    decoded = MAEXCHEN.codec.decode(MAEXCHEN.codec.encode(row.name, row.direction, fields), row.direction)
-    assert decoded.valid
-    assert decoded.row is not None
-    assert decoded.row.name == row.name
-    assert decoded.fields == fields
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from conversation import events_of
+from conversation import events_of, violations
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inspected_captures import errors
 from okey_script import Move, Script
 from okey_talk import Talk, four, heard, moves_of
 from strength import times
@@ -36,28 +37,22 @@ def hidden(moves: Sequence[Move], seat: int) -> list[Move]:
 
 
 @each_dialect
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=times(40))
-def test_a_game_from_all_conversations(head: bool, seed: int) -> None:
-    script = played(seed, head)
-    script.win(script.tables[1])
-    found = heard(script.steps)
-    assert [violation for violation in found.diagnostics if violation.severity != "note"] == []
-    assert moves_of(found) == script.moves
-    [won] = events_of(found, "won")
-    winner = script.moves[-1].seat
-    assert won.data["name"] == NAMES[winner]
-    assert {game.id: game.result for game in found.games} == {1: {"winner": NAMES[winner]}}
-
-
-@each_dialect
 @given(seed=st.integers(0, 10**6), seat=st.integers(0, 3))
 @settings(max_examples=times(60))
-def test_a_game_from_one_conversation(head: bool, seed: int, seat: int) -> None:
+def test_one_game(head: bool, seed: int, seat: int) -> None:
+    """From all conversations, and from one."""
     script = played(seed, head)
-    found = heard(script.steps, lambda client: client == NAMES[seat])
-    assert [violation for violation in found.diagnostics if violation.severity != "note"] == []
-    assert moves_of(found) == hidden(script.moves, seat)
+    alone = heard(script.steps, lambda client: client == NAMES[seat])
+    assert violations(alone) == []
+    assert moves_of(alone) == hidden(script.moves, seat)
+    script.win(script.tables[1])
+    found = heard(script.steps)
+    assert violations(found) == []
+    assert moves_of(found) == script.moves
+    [won] = events_of(found, "won")
+    winner = NAMES[script.moves[-1].seat]
+    assert won.data["name"] == winner
+    assert {game.id: game.result for game in found.games} == {1: {"winner": winner}}
 
 
 @pytest.mark.full(but=1)
@@ -65,29 +60,17 @@ def test_a_game_from_one_conversation(head: bool, seed: int, seat: int) -> None:
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=times(40))
 def test_two_games_at_once(head: bool, seed: int) -> None:
+    """From all conversations, and from those of one lobby."""
     script = Script(seed, head)
     four(script, 1, *NAMES)
     four(script, 2, *OTHERS)
     for _ in range(20):
         script.play(script.tables[script.random.choice((1, 2))], 1)
     found = heard(script.steps)
-    assert [violation for violation in found.diagnostics if violation.severity != "note"] == []
+    assert violations(found) == []
     assert moves_of(found) == script.moves
-
-
-@pytest.mark.full(but=1)
-@each_dialect
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=times(30))
-def test_a_game_of_which_another_lobby_is_received_too(head: bool, seed: int) -> None:
-    """From all conversations of one lobby; the specification's server sends it the other's statuses."""
-    script = Script(seed, head)
-    four(script, 1, *NAMES)
-    four(script, 2, *OTHERS)
-    for _ in range(20):
-        script.play(script.tables[script.random.choice((1, 2))], 1)
     found = heard(script.steps, lambda client: client in NAMES)
-    assert [violation for violation in found.diagnostics if violation.severity != "note"] == []
+    assert violations(found) == []
     assert moves_of(found) == [move for move in script.moves if move.lobby == 1]
 
 
@@ -101,7 +84,7 @@ def test_deals_that_race(head: bool, seed: int) -> None:
     script.race(script.tables[1])
     script.play(script.tables[1], 8)
     found = heard(script.steps)
-    assert [violation for violation in found.diagnostics if violation.severity == "error"] == []
+    assert errors(found) == []
     assert moves_of(found) == script.moves
     assert len(events_of(found, "dealt")) == 8
 
@@ -119,9 +102,8 @@ def test_one_conversation_among_the_statuses_of_another_lobby(seed: int, seat: i
     for _ in range(12):
         script.play(script.tables[script.random.choice((1, 2))], 1)
     found = heard(script.steps, lambda client: client == NAMES[seat])
-    assert [violation for violation in found.diagnostics if violation.severity == "error"] == []
-    played = hidden([move for move in script.moves if move.lobby == 1], seat)
-    own = [move for move in played if move.seat == seat]
+    assert errors(found) == []
+    own = [move for move in script.moves if (move.lobby, move.seat) == (1, seat)]
     assert [move for move in moves_of(found) if move.seat == seat] == own
 
 
@@ -141,9 +123,7 @@ def test_from_then_on(head: bool, seed: int) -> None:
                 talk.miss_beginning(client, direction)
     talk.play(script.steps[begin:])
     found = talk.close("end")
-    assert [
-        violation for violation in found.diagnostics if violation.severity not in ("note", "warning")
-    ] == []
+    assert errors(found) == []
     if not in_game:
         # Who has joined which lobby is not known of all.
         return
@@ -168,11 +148,7 @@ def test_a_message_that_is_lost_causes_no_violation(head: bool, seed: int, lost:
         else:
             talk.say(step.client, step.direction, step.data)
     found = talk.close("end")
-    assert [
-        violation
-        for violation in found.diagnostics
-        if violation.group != "network" and violation.severity == "error"
-    ] == []
+    assert [violation for violation in errors(found) if violation.group != "network"] == []
 
 
 @each_dialect

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from inspected_captures import CAPTURES, bytewise, errors, from_then_on, inspected, items_of, joined, told
+from inspected_captures import CAPTURES, bytewise, errors, from_then_on, inspected, items_of, joined
 from strength import a_few
 
 from kiebitz.dissectors.model import Chunk, Direction, Event, Findings, Item
@@ -125,13 +125,6 @@ def test_a_broadcast_is_one_event_whoever_receives_it(name: str) -> None:
 @pytest.mark.parametrize("name", HARMLESS)
 def test_correct_players_cause_no_violations(name: str) -> None:
     assert errors(inspected(items_of(f"{name}.pcap.gz"))) == []
-
-
-@pytest.mark.parametrize("name", a_few([*HARMLESS, *MALFORMED], ["okey-seed-tiny"]))
-@pytest.mark.parametrize("pieces", [bytewise, joined])
-def test_pieces_make_no_difference(name: str, pieces: Callable[[Iterable[Item]], Iterable[Item]]) -> None:
-    items = items_of(f"{name}.pcap.gz")
-    assert told(inspected(pieces(items))) == told(inspected(items))
 
 
 @pytest.mark.full

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Iterable
-from itertools import pairwise
-from typing import Any
-
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from message_cases import Case, cases
-from strength import every, times
+from single_direction import frames, split
+from strength import every
 
-from kiebitz.dissectors.grammar.field_type import FieldType
-from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame
-from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.protocols.schafkopf.cards import PACK
 from kiebitz.dissectors.protocols.schafkopf.codec import card_place
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.protocols.schafkopf.grammar import (
-    END,
-    GRAMMAR,
-    Choice,
-    Digits,
-    Each,
-    Flag,
-    Karte,
-    Konto,
-    String,
-    notation,
-)
 
 CASES = cases(SCHAFKOPF)
 SOUND = cases(SCHAFKOPF, "sound")
@@ -41,59 +22,7 @@ def shortly(case: Case) -> str:
     return f"{case.direction} {case.data[:40]!r}"
 
 
-# Values that a field of a type can carry.
-
-NAMES = st.one_of(
-    st.sampled_from(["§", "!DRAN", "!MODEL", "Ωmega✓", "x" * 5000, "\t \0"]),
-    st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=40),
-).filter(lambda name: not name.endswith("\r") and name not in (END, "Â§"))
-
-
-def values(kind: FieldType) -> st.SearchStrategy[Any]:
-    """Values of a field, from the grammar's own types."""
-    match kind:
-        case Each():
-            return st.lists(
-                values(kind.item),
-                min_size=kind.least,
-                max_size=kind.least,
-            )
-        case Karte():
-            return st.one_of(st.none(), st.sampled_from(sorted(PACK)))
-        case Digits():
-            return st.sampled_from([int(word) for word in kind.words])
-        case Flag():
-            return st.sampled_from([word[1:] for word in kind.words])
-        case Choice():
-            return st.sampled_from(kind.words)
-        case Konto():
-            return st.integers(-(10**14), 10**14)
-        case String():
-            return NAMES
-        case _:
-            raise AssertionError(f"no values are known for {kind.title}: add them here")
-
-
-def fields_of(row: MessageType) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({field.name: values(field.type) for field in row.fields})
-
-
 # Decoding and encoding.
-
-
-@pytest.mark.full(but=7)
-@pytest.mark.parametrize("row", GRAMMAR.rows, ids=lambda row: f"{row.direction}-{notation(row)}")
-@given(data=st.data())
-@settings(max_examples=times(50))
-def test_decode_after_encode_is_the_identity_for_every_row(row: MessageType, data: st.DataObject) -> None:
-    fields = data.draw(fields_of(row))
-    paket = SCHAFKOPF.codec.encode(row.name, row.direction, fields)
-    decoded = SCHAFKOPF.codec.decode(paket, row.direction)
-    assert decoded.valid
-    assert decoded.row is not None
-    assert (decoded.row.name, len(decoded.row.fields)) == (row.name, len(row.fields))
-    assert decoded.fields == fields
-    assert cut([paket], row.direction) == [Frame(0, paket, len(paket))]
 
 
 @pytest.mark.parametrize(
@@ -114,21 +43,6 @@ def test_a_card_of_a_model_is_found_in_its_bytes(case: Case) -> None:
 
 
 # Framing.
-
-
-def cut(pieces: Iterable[bytes], direction: Direction, start: int = 0) -> list[Frame]:
-    framer = SCHAFKOPF.framer(direction)
-    frames: list[Frame] = []
-    for piece in pieces:
-        frames += framer.feed(start, piece)
-        start += len(piece)
-    return [*frames, *framer.eof()]
-
-
-def split(data: bytes, places: Iterable[int]) -> list[bytes]:
-    """Data cut at these places."""
-    cuts = sorted({0, len(data), *(place for place in places if place < len(data))})
-    return [data[start:end] for start, end in pairwise(cuts)]
 
 
 Piece = tuple[bytes, int]
@@ -175,27 +89,10 @@ def test_any_cut_of_more_than_a_frame_can_hold_gives_the_same_frames(
 
 def check_cuts(pieces: list[Piece], places: list[int], direction: Direction) -> None:
     data = b"".join((piece * (size // len(piece) + 1))[:size] for piece, size in pieces)
-    frames = cut([data] if data else [], direction)
-    assert cut(split(data, places), direction) == frames
-    assert sum(frame.size for frame in frames) == len(data)
-    for frame in frames:
+    whole = frames(SCHAFKOPF, direction, [data] if data else [])
+    assert frames(SCHAFKOPF, direction, split(data, places)) == whole
+    assert sum(frame.size for frame in whole) == len(data)
+    for frame in whole:
         assert frame.cut == "limit" if frame.size > FRAME_LIMIT else frame.cut in (None, "end")
         assert frame.data == (b"" if frame.cut == "limit" else data[frame.offset : frame.offset + frame.size])
         assert frame.place <= frame.size
-
-
-@pytest.mark.full(but=1)
-@pytest.mark.parametrize("direction", ["c2s", "s2c"])
-@pytest.mark.parametrize("line", [b"x" * 100, b"x" * 99 + b"\n"])
-def test_endless_messages_are_not_held(direction: Direction, line: bytes) -> None:
-    framer = SCHAFKOPF.framer(direction)
-    piece = line * 1000
-    tracemalloc.start()
-    try:
-        for offset in range(0, 4 * FRAME_LIMIT, len(piece)):
-            framer.feed(offset, piece)
-        held, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held < FRAME_LIMIT
-    assert peak < 3 * FRAME_LIMIT
