@@ -1,229 +1,517 @@
-"""Packets: each link layer, IP with all its headers, fragments, and whatever is broken."""
+"""Packets: all link types and tunnels give what Ethernet gives, fragments are whole, the rest is counted."""
 
 from __future__ import annotations
 
 import itertools
 import random
+import re
 import shutil
-import socket
 import struct
 import subprocess
-from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from command import ROOT
+from command import CAPTURES, kiebitz
+from conversation_files import blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_captures import file_of
+from packet_reordering import write_packets
+from snapshots import DATA
 from strength import every, times
 
 from kiebitz.proxy.capture import fragments
 from kiebitz.proxy.capture.files import open_capture
+from kiebitz.proxy.capture.layers import layer_names
+from kiebitz.proxy.capture.link_layers import LINK_TYPES
 from kiebitz.proxy.capture.packets import Datagram, PacketDecoder, Segment, endpoints
+from kiebitz.services.importing.packets import import_capture
+from kiebitz.storage.database.schema import MEMORY
 
-CAPTURES = ROOT / "captures"
-SOURCE4, TARGET4 = socket.inet_aton("192.0.2.1"), socket.inet_aton("198.51.100.7")
-SOURCE6 = socket.inet_pton(socket.AF_INET6, "2001:db8::1")
-TARGET6 = socket.inet_pton(socket.AF_INET6, "fe80::2")
-PAYLOAD = "ROLL;Mäxchen".encode()
-UDP = struct.pack(">HHHH", 50000, 9000, 8 + len(PAYLOAD), 0xBEEF) + PAYLOAD
-FLOW4 = SOURCE4 + TARGET4 + UDP[:4]
-FLOW6 = SOURCE6 + TARGET6 + UDP[:4]
-NUMBER = 7
-"""The identification of all packets but whole ones of IPv6."""
-
-
-def ipv4(
-    content: bytes, protocol: int = 17, flags: int = 0, options: bytes = b"", total: int | None = None
-) -> bytes:
-    if total is None:
-        total = 20 + len(options) + len(content)
-    start = struct.pack(">BBHHHBBH", 0x45 + len(options) // 4, 0, total, NUMBER, flags, 64, protocol, 0)
-    return start + SOURCE4 + TARGET4 + options + content
+PORTS = struct.pack(">HH", 50_000, 9_000)
+TEXT = b"ROLL;a message that is not short"
+DATAGRAM = PORTS + struct.pack(">HH", 8 + len(TEXT), 0) + TEXT
+SEGMENT = PORTS + struct.pack(">IIHHHH", 1000, 2000, 0x5018, 500, 0, 0) + TEXT
+MACS = bytes.fromhex("020000000001020000000002")
+STATIONS = bytes(2) + MACS + bytes(6) + b"\x10\0"
+ENDS = {
+    # Of a tunnel, and of the packet. The sums of the addresses of IPv4 are the same.
+    "ip4": bytes([203, 0, 113, 1, 203, 0, 113, 2]),
+    "in4": bytes([113, 1, 203, 0, 113, 2, 203, 0]),
+    "ip6": bytes.fromhex("20010db8000000000000000000000001" + "20010db8000000000000000000000002"),
+    "in6": bytes.fromhex("20010db8000000000000000000000003" + "20010db8000000000000000000000004"),
+}
 
 
-def ipv6(content: bytes, header: int = 17, length: int | None = None) -> bytes:
-    length = len(content) if length is None else length
-    return struct.pack(">IHBB", 6 << 28, length, header, 64) + SOURCE6 + TARGET6 + content
+def ip_packet(ends: str, protocol: int, content: bytes, **fields: str) -> bytes:
+    """Return an IP packet with a correct checksum."""
+    extra = int(fields.get("options", 0))
+    if ends.endswith("6"):
+        length = int(fields.get("total", len(content)))
+        return struct.pack(">IHBB", 6 << 28, length, protocol, 64) + ENDS[ends] + content
+    total = int(fields.get("total", 20 + extra + len(content)))
+    flags = int(fields.get("flags", "4000"), 16)
+    head = struct.pack(">BBHHHBBH", 0x45 + extra // 4, 0, total, 9, flags, 64, protocol, 0) + ENDS[ends]
+    head += b"\1" * extra
+    checksum = sum(struct.unpack(f">{len(head) // 2}H", head))
+    while checksum >> 16:
+        checksum = (checksum & 0xFFFF) + (checksum >> 16)
+    return head[:10] + struct.pack(">H", ~checksum & 0xFFFF) + head[12:] + content
 
 
-def ethernet(packet: bytes, ethertype: int | None = None, tags: bytes = b"") -> bytes:
-    if ethertype is None:
-        ethertype = 0x0800 if packet[0] >> 4 == 4 else 0x86DD
-    return bytes(12) + tags + struct.pack(">H", ethertype) + packet
+PACKETS = {
+    "UDP": ip_packet("in4", 17, DATAGRAM),
+    "TCP": ip_packet("in4", 6, SEGMENT),
+    "UDP, IPv6": ip_packet("in6", 17, DATAGRAM),
+    "TCP, IPv6": ip_packet("in6", 6, SEGMENT),
+}
+PACKET = PACKETS["UDP"]
 
 
-def fragment4(start: int, more: bool, content: bytes, protocol: int = 17) -> bytes:
-    return ipv4(content, protocol, start // 8 | (0x2000 if more else 0))
+def frame_of(text: str, packet: bytes = PACKET) -> bytes:
+    """Return the frame of a line in packets.txt, around an IP packet."""
+    is4 = packet[0] >> 4 == 4
+    kind = b"\x08\0" if is4 else b"\x86\xdd"
+    snap = b"\xaa\xaa\x03\0\0\0" + kind + packet
+    number = packet[9:10] if is4 else packet[6:7]
+    words = {
+        **{"P": packet, "P4": packet, "TYPE": kind, "ETH": MACS + kind + packet, "SNAP": snap},
+        **{"PPP": (b"\0\x21" if is4 else b"\0\x57") + packet, "MAC": MACS, "STATIONS": STATIONS},
+        **{"WIFI": b"\x08\1" + STATIONS + snap, "N": number, "C": packet[20 if is4 else 40 :], "TEXT": TEXT},
+        # A packet with a wrong header checksum.
+        "WRONG": packet[:10] + b"\0\1" + packet[12:],
+    }
+
+    def around(name: str, inner: bytes) -> bytes:
+        if length := re.fullmatch(r"len(le)?([+-]\d+)?", name):
+            return struct.pack("<H" if length[1] else ">H", len(inner) + int(length[2] or 0)) + inner
+        ends, _, rest = name.partition(":")
+        protocol, *fields = rest.split(",")
+        protocol = protocol.split("|")[0 if is4 else -1]
+        if ends == "udp":
+            head = struct.pack(">HHHH", 40_000, int(protocol), 8 + len(inner), 0)
+            return ip_packet("ip4", 17, head + inner)
+        value = number[0] if protocol == "N" else int(protocol)
+        return ip_packet(ends, value, inner, **dict(field.split("=") for field in fields))
+
+    opened: list[tuple[str, bytes]] = [("", b"")]
+    for token in re.findall(r"'[^']*'|[^\s()]+\(|\)|[^\s()]+", text):
+        if token.endswith("("):
+            opened.append((token[:-1], b""))
+            continue
+        if token == ")":
+            made = around(*opened.pop())
+        elif token.startswith("'"):
+            made = token[1:-1].encode()
+        else:
+            token, _, count = token.partition("*")
+            token = token.split("|")[0 if is4 else -1]
+            made = (words[token] if token in words else bytes.fromhex(token)) * int(count or 1)
+        name, before = opened.pop()
+        opened.append((name, before + made))
+    ((_, frame),) = opened
+    return frame
 
 
-def fragment6(start: int, more: bool, content: bytes, header: int = 17) -> bytes:
-    return ipv6(struct.pack(">BBHI", header, 0, start | more, NUMBER) + content, 44)
+class Row(NamedTuple):
+    """A line of packets.txt."""
+
+    name: str
+    linktype: int
+    frame: str
+    note: str
+
+    @property
+    def kinds(self) -> list[str]:
+        """The packets that the frame may be of."""
+        header = re.search(r"in([46]):(\w+)", self.frame)
+        version = header[1] if header else "4" if "P4" in self.frame else ""
+        transport = {"6": "TCP", "17": "UDP"}.get(header[2], "") if header else ""
+        kinds = [kind for kind in PACKETS if kind.startswith(transport)]
+        return [kind for kind in kinds if not version or ("IPv6" in kind) == (version == "6")]
 
 
-def tcp(
-    payload: bytes = PAYLOAD, flags: int = 0x18, options: bytes = b"", offset: int | None = None
-) -> bytes:
-    offset = 5 + len(options) // 4 if offset is None else offset
-    header = struct.pack(">IIHHHH", 0xFFFFFFFE, 7, offset << 12 | flags, 500, 0xBEEF, 0)
-    return UDP[:4] + header + options + payload
+def rows(section: str) -> list[Row]:
+    found = []
+    for line in blocks(DATA / "packets.txt")[section].text.splitlines():
+        if line:
+            name, linktype, frame, *note = re.split("  +", line)
+            found.append(Row(name, int(linktype), frame, "".join(note)))
+    return found
 
 
-def decode(
+LINKS = rows("in these frames a packet is read as in Ethernet")
+TUNNELS = rows("and in these tunnels")
+FRAMES = [*LINKS, *TUNNELS, *rows("and with these headers of IP and its transports")]
+COUNTED = {
+    "unread": rows("not read, and reported"),
+    "ignored": rows("not read, as no game is in it"),
+    "malformed": rows("malformed"),
+}
+NO_TUNNELS = rows("datagrams to the port of a tunnel that are none")
+
+
+def decoded(
     linktype: int, data: bytes, wirelen: int | None = None
-) -> tuple[Datagram | Segment | None, dict[str, int]]:
+) -> tuple[list[Datagram | Segment], PacketDecoder]:
     decoder = PacketDecoder()
-    datagram = decoder.decode(linktype, data, wirelen or len(data), 0)
+    found = []
+    sent = decoder.decode(linktype, data, wirelen or len(data), 0)
+    while sent is not None:
+        found.append(sent)
+        sent = decoder.rest.pop(0) if decoder.rest else None
     decoder.close()
-    return datagram, dict(decoder.ignored + decoder.unread + decoder.malformed)
+    return found, decoder
 
 
-V4, V6 = ipv4(UDP), ipv6(UDP)
-WHOLE = [
-    ("ethernet", 1, ethernet(V4)),
-    ("ethernet, IPv6", 1, ethernet(V6)),
-    ("ethernet padded", 1, ethernet(V4) + bytes(18)),
-    ("ethernet padded, IPv6", 1, ethernet(V6) + b"trailer"),
-    ("802.1Q", 1, ethernet(V4, tags=b"\x81\x00\x00\x05")),
-    ("QinQ", 1, ethernet(V6, tags=b"\x88\xa8\x00\x05\x81\x00\x00\x06")),
-    ("null, little-endian", 0, b"\x02\0\0\0" + V4),
-    ("null, big-endian", 0, b"\0\0\0\x02" + V4),
-    ("null, macOS", 0, b"\x1e\0\0\0" + V6),
-    ("null, FreeBSD, big-endian", 0, b"\0\0\0\x1c" + V6),
-    ("loop", 108, b"\0\0\0\x18" + V6),
-    *((f"raw {number}", number, packet) for number in (101, 12, 14, 228, 229) for packet in (V4, V6)),
-    ("cooked", 113, bytes(14) + b"\x08\x00" + V4),
-    ("cooked with tag", 113, bytes(14) + b"\x81\x00\x00\x01\x86\xdd" + V6),
-    ("cooked 2", 276, b"\x86\xdd" + bytes(18) + V6),
-    ("IPv4 options", 1, ethernet(ipv4(UDP, options=b"\x01" * 40))),
-    ("don't fragment", 1, ethernet(ipv4(UDP, flags=0x4000))),
-    ("IPv4 total length 0", 1, ethernet(ipv4(UDP, total=0))),
-    ("IPv4 longer than UDP", 1, ethernet(ipv4(UDP + b"rest"))),
-    ("IPv4 longer than the packet", 1, ethernet(ipv4(UDP, total=200))),
-    ("IPv6 longer than the packet", 1, ethernet(ipv6(UDP, length=200))),
-    ("authentication header", 1, ethernet(ipv4(b"\x11\x04" + bytes(22) + UDP, 51))),
-    ("hop-by-hop", 1, ethernet(ipv6(b"\x11\x00" + bytes(6) + UDP, 0))),
-    (
-        "hop-by-hop, routing, destination, AH",
-        1,
-        ethernet(
-            ipv6(
-                b"\x2b\x00"
-                + bytes(6)
-                + b"\x3c\x02"
-                + bytes(22)
-                + b"\x33\x01"
-                + bytes(14)
-                # AH counts in units of 4, minus 2.
-                + b"\x11\x04"
-                + bytes(22)
-                + UDP,
-                0,
-            )
-        ),
-    ),
-    ("atomic fragment", 1, ethernet(fragment6(0, False, UDP))),
-    ("IPv6 length 0", 1, ethernet(ipv6(UDP, length=0))),
-    ("IPv6, UDP length 0", 1, ethernet(ipv6(UDP[:4] + b"\0\0" + UDP[6:]))),
-]
+def parts(sent: Datagram | Segment) -> tuple[bytes, bytes, int]:
+    """Return flow, payload and number of missing bytes."""
+    return (sent.flow, sent.payload, sent.missing) if isinstance(sent, Segment) else sent[:3]
 
 
-@pytest.mark.parametrize(("linktype", "data"), [case[1:] for case in WHOLE], ids=[case[0] for case in WHOLE])
-def test_one_datagram(linktype: int, data: bytes) -> None:
-    datagram, counts = decode(linktype, data)
-    assert counts == {}
-    assert isinstance(datagram, tuple)
-    assert datagram[:3] in ((FLOW4, PAYLOAD, 0), (FLOW6, PAYLOAD, 0))
-    trailer = len(data) - data.index(PAYLOAD) - len(PAYLOAD)
-    # The same cut by a snap length: as long as the UDP header is there, it is known how much is missing.
-    for cut in range(1, len(data)):
-        short, counts = decode(linktype, data[:-cut], len(data))
-        missing = max(cut - trailer, 0)
-        if missing > len(PAYLOAD):
-            assert short is None
-            assert sum(counts.values()) == 1
-        elif data[-trailer:][:4] != b"rest" or not trailer:
-            assert short == (datagram[0], PAYLOAD[: len(PAYLOAD) - missing], missing, datagram[3])
+@pytest.mark.full(but=12)
+@pytest.mark.parametrize("row", FRAMES, ids=lambda row: row.name)
+def test_a_wrapped_packet_is_read_as_in_ethernet(row: Row) -> None:
+    for kind in row.kinds:
+        (plain,), _ = decoded(1, frame_of("ETH", PACKETS[kind]))
+        frame = frame_of(row.frame, PACKETS[kind])
+        (sent,), decoder = decoded(row.linktype, frame)
+        if isinstance(plain, Segment):
+            assert sent == plain, kind
+        else:
+            assert parts(sent) == parts(plain), kind
+        assert not decoder.ignored + decoder.unread + decoder.malformed
+        # Cut by a snap length: the captured part, with the rest missing, or counted once.
+        start = frame.rindex(TEXT)
+        for length in range(len(frame)):
+            short, decoder = decoded(row.linktype, frame[:length], len(frame))
+            if length >= start:
+                (sent,) = short
+                _, payload, missing = parts(sent)
+                assert payload == TEXT[: length - start]
+                assert len(payload) + missing == len(TEXT)
+            elif short == []:
+                assert (decoder.ignored + decoder.unread + decoder.malformed).total() == 1
 
 
-@pytest.mark.parametrize("packet", [V4, V6, ipv4(tcp(), 6), ipv6(tcp(), 6)], ids=["4", "6", "TCP", "TCP, 6"])
-def test_original_length_that_is_wrong(packet: bytes) -> None:
-    """A program that cuts packets may state the kept length: the IP header has the original one."""
-    frame = ethernet(packet)
-    for cut in range(1, len(PAYLOAD)):
-        right = decode(1, frame[:-cut], len(frame))
-        assert right[0] is not None
-        for stated in (len(frame) - cut, len(frame) - cut - 1, 1):
-            assert decode(1, frame[:-cut], stated) == right
+def aggregated(*packets: bytes) -> bytes:
+    """Return an 802.11 frame that has several, padded to a multiple of four bytes but for the last."""
+    content = b""
+    for packet in packets:
+        content += bytes(-len(content) % 4) + frame_of("MAC len(SNAP)", packet)
+    return frame_of("8802 STATIONS 8000") + content
+
+
+def test_frames_of_an_aggregate_are_all_read() -> None:
+    packets = [
+        ip_packet("in4", 17, PORTS + struct.pack(">HH", 8 + size, 0) + bytes(size)) for size in (5, 6, 7, 8)
+    ]
+    plain = [decoded(1, frame_of("ETH", packet))[0][0] for packet in packets]
+    whole = aggregated(*packets)
+    found, decoder = decoded(105, whole)
+    assert found == plain
+    assert not decoder.ignored
+    found, _ = decoded(127, frame_of("00000900 02000000 10") + whole + frame_of("deadbeef"))
+    assert found == plain
+    # One frame that is cut short does not take the others with it.
+    assert decoded(105, whole[:-30], len(whole))[0][:3] == plain[:3]
+
+
+def test_game_in_any_wrapping_is_the_same_game(tmp_path: Path) -> None:
+    """Messages, events and streams of a recorded game do not depend on what its packets were in."""
+    with open_capture(str(CAPTURES / "maexchen-head-tiny.pcap")) as capture:
+        packets = [(ts_ns, data[14:]) for ts_ns, _, data, _ in capture]
+
+    def recorded(linktype: int, frame: str) -> list[object]:
+        frames = [(ts_ns, frame_of(frame, packet)) for ts_ns, packet in packets]
+        path = tmp_path / "wrapped.pcap"
+        write_packets(path, [(ts_ns, linktype, data, len(data)) for ts_ns, data in frames])
+        recording, lacks = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
+        assert lacks is None
+        with recording.recorder.connection as connection:
+            found: list[object] = [
+                connection.execute(f"SELECT {columns} FROM {table}").fetchall()
+                for columns, table in (
+                    ("client, server, protocol, opened_ns", "streams"),
+                    ("stream_id, direction, ts_ns, offset, data", "chunks"),
+                    ("stream_id, direction, name, fields", "messages"),
+                    ("kind, actor, data", "events"),
+                    ("code, text", "diagnostics"),
+                )
+            ]
+        connection.close()
+        return found
+
+    plain = recorded(1, "ETH")
+    assert len(plain[2]) > 50  # type: ignore[arg-type]  # a list
+    quick = {"radiotap, check sequence", "PPPoE", "PKTAP, Ethernet", "VXLAN", "ERSPAN II"}
+    for row in LINKS + TUNNELS:
+        if row.name in quick or times(1, 0):
+            assert recorded(row.linktype, row.frame) == plain, row.name
+
+
+@pytest.mark.parametrize("kind", PACKETS)
+@pytest.mark.parametrize(
+    ("frame", "missing"),
+    [
+        # Where the frame states its own length, the capture has all of it.
+        ("MAC 8864 11001234 len(PPP) 00*10", 0),
+        ("MAC len(SNAP) 00*4", 0),
+        # Otherwise the capture may have cut the frame, and states the captured length as the original one.
+        ("ETH", 6),
+        ("MAC 8864 11001234 len(PPP)", 6),
+    ],
+)
+def test_an_ip_header_that_states_more_than_its_frame_has(frame: str, missing: int, kind: str) -> None:
+    packet = bytearray(PACKETS[kind])
+    place, length = (2, len(packet)) if packet[0] >> 4 == 4 else (4, len(packet) - 40)
+    packet[place : place + 2] = struct.pack(">H", length + 6)
+    (plain,), _ = decoded(1, frame_of("ETH", PACKETS[kind]))
+    (sent,), decoder = decoded(1, frame_of(frame, bytes(packet)))
+    assert not decoder.malformed
+    # A UDP header has a length of its own.
+    assert parts(sent) == (*parts(plain)[:2], missing if isinstance(sent, Segment) else 0)
 
 
 @pytest.mark.parametrize(
-    ("packet", "identification"),
-    [(V4, NUMBER), (ipv4(UDP, options=b"\x01" * 4), NUMBER), (V6, 0), (fragment6(0, False, UDP), NUMBER)],
-    ids=["IPv4", "IPv4 options", "IPv6", "atomic fragment"],
+    ("counter", "row"),
+    [(counter, row) for counter, found in COUNTED.items() for row in found],
+    ids=lambda value: value.name if isinstance(value, Row) else value,
 )
-def test_identification(packet: bytes, identification: int) -> None:
-    for linktype, data in ((1, ethernet(packet)), (101, packet)):
-        datagram, _ = decode(linktype, data)
-        assert isinstance(datagram, tuple)
-        assert datagram[3] == identification
+def test_skipped_data_is_counted_by_kind(counter: str, row: Row) -> None:
+    found, decoder = decoded(row.linktype, frame_of(row.frame, PACKETS[row.kinds[0]]))
+    assert found == []
+    counts = {name: dict(getattr(decoder, name)) for name in COUNTED if getattr(decoder, name)}
+    assert counts == {counter: {row.name: 1}}
+
+
+@pytest.mark.parametrize("row", NO_TUNNELS, ids=lambda row: row.name)
+def test_a_port_alone_is_no_tunnel(row: Row) -> None:
+    packet = frame_of(row.frame)
+    found, decoder = decoded(row.linktype, packet)
+    assert found == [(packet[12:24], packet[28:], 0, 9)]
+    assert not decoder.ignored + decoder.unread + decoder.malformed
+
+
+@pytest.mark.parametrize("row", TUNNELS, ids=lambda row: row.name)
+def test_nesting_is_bounded(row: Row) -> None:
+    packet = PACKET
+    sent: list[Datagram | Segment] = []
+    levels = 0
+    while len(packet) < 60_000:
+        packet = frame_of(row.frame, packet)
+        before, (sent, decoder) = sent, decoded(101, packet)
+        if not sent:
+            break
+        assert before in ([], sent)
+        levels += 1
+    assert 2 <= levels <= 16
+    assert decoder.malformed == {"more than 16 layers": 1}
+
+
+def test_fragments_of_a_tunnel_are_put_together() -> None:
+    content = frame_of("0000 0800 P")
+    decoder = PacketDecoder()
+    first = ip_packet("ip4", 47, content[:40], flags="2000")
+    last = ip_packet("ip4", 47, content[40:], flags="0005")
+    assert decoder.decode(101, first, len(first), 0) is None
+    assert decoder.decode(101, last, len(last), 0) == decoded(101, PACKET)[0][0]
+
+
+def test_each_link_type_that_is_read_has_a_name_and_a_test() -> None:
+    assert set(LINK_TYPES) <= {*layer_names("link types"), 12, 14}
+    # These are the same reader as one that is tested.
+    assert set(LINK_TYPES) - {row.linktype for row in FRAMES} <= {8, 206, 240, 281, 282, 285}
+
+
+def in_one_file(path: Path, frames: list[tuple[int, bytes]]) -> Path:
+    """Write a pcapng file of frames, each with its link type."""
+    linktypes = list(dict.fromkeys(linktype for linktype, _ in frames))
+    lines = ["section", *(f"interface {linktype}" for linktype in linktypes)]
+    lines += [f"packet {linktypes.index(linktype)}@0 {frame.hex()}" for linktype, frame in frames]
+    path.write_bytes(file_of("; ".join(lines)))
+    return path
+
+
+def by_tshark(path: Path, version: str, protocol: str, *options: str) -> list[list[str]]:
+    """Return source, destination and payload of each packet."""
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        pytest.skip("tshark is not installed")
+    fields = [f"{version}.src", f"{protocol}.srcport", f"{version}.dst", f"{protocol}.dstport"]
+    arguments = [argument for field in [*fields, f"{protocol}.payload"] for argument in ("-e", field)]
+    command = [tshark, "-n", "-r", str(path), *options, "-T", "fields", *arguments]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", every(4, PACKETS))
+def test_wrapped_packets_are_read_as_tshark_reads_them(kind: str, tmp_path: Path) -> None:
+    compared = [row for row in LINKS + TUNNELS if kind in row.kinds and not row.note.startswith("# tshark")]
+    path = in_one_file(
+        tmp_path / "wrapped.pcapng", [(row.linktype, frame_of(row.frame, PACKETS[kind])) for row in compared]
+    )
+    version, protocol = ("ipv6" if "IPv6" in kind else "ip"), kind[:3].lower()
+    told = by_tshark(path, version, protocol, "-d", "udp.port==8472,vxlan", "-E", "occurrence=l")
+    (sent,), _ = decoded(1, frame_of("ETH", PACKETS[kind]))
+    source, target = endpoints(parts(sent)[0])
+    expected = [*source.rsplit(":", 1), *target.rsplit(":", 1), TEXT.hex()]
+    expected = [text.strip("[]") for text in expected]
+    assert {row.name: line for row, line in zip(compared, told, strict=True) if line != expected} == {}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", every(2, ["maexchen-head-tiny.pcap", "maexchen-head-odd.pcap"]))
+def test_sample_captures_are_read_as_tshark_reads_them(name: str) -> None:
+    found = []
+    decoder = PacketDecoder()
+    with open_capture(str(CAPTURES / name)) as capture:
+        for ts_ns, linktype, data, wirelen in capture:
+            datagram = decoder.decode(linktype, data, wirelen, ts_ns)
+            if isinstance(datagram, tuple):
+                source, target = endpoints(datagram[0])
+                found.append([*source.split(":"), *target.split(":"), datagram[1].hex()])
+    assert found == by_tshark(CAPTURES / name, "ip", "udp", "-Y", "udp && !icmp")
+    assert not decoder.malformed
+
+
+def check_any(linktype: int, data: bytes, wirelen: int) -> None:
+    found, decoder = decoded(linktype, data, wirelen)
+    for sent in found:
+        flow, payload, missing = parts(sent)
+        assert len(flow) in (12, 36)
+        assert len(payload) <= len(data)
+        assert missing >= 0
+    # A packet is read, waits for its other fragments, or is counted.
+    counted = (decoder.ignored + decoder.unread + decoder.malformed).total()
+    assert len(found) + counted <= max(1, len(data) // 14)
+    assert found or counted
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*sorted(LINK_TYPES), -1, 65535]),
+            st.binary(max_size=200),
+            st.integers(0, 1 << 32),
+        ),
+        max_size=3,
+    )
+)
+@settings(max_examples=times(3000, 100), deadline=None)
+def test_any_bytes_of_any_link_type(packets: list[tuple[int, bytes, int]]) -> None:
+    decoder = PacketDecoder()
+    for number, (linktype, data, wirelen) in enumerate(packets):
+        check_any(linktype, data, wirelen)
+        decoder.decode(linktype, data, wirelen, number)
+    decoder.close()
+
+
+@given(
+    st.sampled_from([(row, kind) for row in FRAMES for kind in row.kinds]),
+    st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), max_size=6),
+    st.integers(0, 200),
+)
+@settings(max_examples=times(3000, 60), deadline=None)
+def test_any_flipped_bytes_of_any_wrapping(
+    case: tuple[Row, str], changes: list[tuple[int, int]], cut: int
+) -> None:
+    row, kind = case
+    data = bytearray(frame_of(row.frame, PACKETS[kind]))
+    for place, value in changes:
+        data[place % len(data)] = value
+    check_any(row.linktype, bytes(data[: max(len(data) - cut, 0)]), len(data))
+
+
+def test_the_command_reports_unread_data(tmp_path: Path) -> None:
+    frames = [(1, frame_of("ETH")), (127, frame_of("00000800 00000000 0841 STATIONS SNAP"))]
+    frames += [(189, bytes(40))] * 12 + [(1, frame_of("MAC 0806 00*46"))]
+    path = in_one_file(tmp_path / "mixed.pcapng", frames)
+    # Of interfaces that are not described.
+    path.write_bytes(path.read_bytes() + file_of(f"packet 3@0 {frames[0][1].hex()}") * 2)
+    done = kiebitz("import", str(path), "-w", str(tmp_path / "game.db"))
+    assert done.status == 0
+    assert done.err.splitlines()[1:] == [
+        f"kiebitz: {path}: 12 packets of link type 189 (USB_LINUX) were not read",
+        f"kiebitz: {path}: 1 packet of encrypted 802.11 data was not read",
+        f"kiebitz: {path}: 2 packets were left out: interface not described",
+    ]
+    assert "packets, 1 stream" in done.err.splitlines()[0]
+    # So does a command that reads the capture itself.
+    done = kiebitz("messages", str(path))
+    assert "12 packets of link type 189 (USB_LINUX) were not read" in done.err
+
+
+# Lengths, and the headers of transports.
+
+
+@pytest.mark.parametrize("kind", PACKETS)
+def test_original_length_that_is_wrong(kind: str) -> None:
+    """A program that cuts packets may state the kept length: the IP header has the original one."""
+    frame = frame_of("ETH", PACKETS[kind])
+    for cut in range(1, len(TEXT)):
+        ((right,), _) = decoded(1, frame[:-cut], len(frame))
+        for stated in (len(frame) - cut, len(frame) - cut - 1, 1):
+            assert decoded(1, frame[:-cut], stated)[0] == [right]
+
+
+@pytest.mark.parametrize(
+    ("frame", "payload", "identification"),
+    [
+        ("ETH", TEXT, 9),
+        ("MAC 0800 in4:17,options=4(C)", TEXT, 9),
+        ("MAC 86dd in6:17(C)", TEXT, 0),
+        ("MAC 86dd in6:44(1100 0000 00000007 C)", TEXT, 7),
+        ("MAC 0800 in4:17(c3502328 00080000)", b"", 9),
+    ],
+)
+def test_payload_and_identification_of_a_datagram(frame: str, payload: bytes, identification: int) -> None:
+    ends = ENDS["in4" if "86dd" not in frame else "in6"]
+    assert decoded(1, frame_of(frame))[0] == [(ends + PORTS, payload, 0, identification)]
 
 
 def test_endpoints() -> None:
-    assert endpoints(FLOW4) == ("192.0.2.1:50000", "198.51.100.7:9000")
-    assert endpoints(FLOW6) == ("[2001:db8::1]:50000", "[fe80::2]:9000")
+    assert endpoints(ENDS["in4"] + PORTS) == ("113.1.203.0:50000", "113.2.203.0:9000")
+    assert endpoints(ENDS["in6"] + PORTS) == ("[2001:db8::3]:50000", "[2001:db8::4]:9000")
 
 
-def test_empty_datagram() -> None:
-    assert decode(1, ethernet(ipv4(UDP[:4] + b"\0\x08\0\0"))) == ((FLOW4, b"", 0, NUMBER), {})
-
-
-NOP = b"\x01"
-SCALE = b"\x03\x03\x07"
-SEGMENTS: list[tuple[str, bytes, tuple[int, bytes, int | None]]] = [
-    # What: a TCP segment; its flags, its payload, its window scale.
-    ("data", tcp(), (0x18, PAYLOAD, None)),
-    ("an ACK", tcp(b"", 0x10), (0x10, b"", None)),
-    ("options", tcp(options=NOP * 12), (0x18, PAYLOAD, None)),
-    ("nothing but options", tcp(b"", 0x10, NOP * 40), (0x10, b"", None)),
-    ("reserved bits and flags", tcp(flags=0xFF0 & ~0x02), (0xF0, PAYLOAD, None)),
-    ("SYN", tcp(b"", 0x02), (0x02, b"", None)),
-    ("SYN with data", tcp(flags=0x02, options=NOP + SCALE), (0x02, PAYLOAD, 7)),
-    ("a scale too large", tcp(b"", 0x12, b"\x02\x04\xff\xd7\x03\x03\x0f\x00"), (0x12, b"", 14)),
-    ("a scale behind the end", tcp(b"", 0x02, b"\0" + SCALE), (0x02, b"", None)),
-    ("options that do not end", tcp(b"", 0x02, NOP * 2 + b"\x03\x03"), (0x02, b"", None)),
-    ("options of no length", tcp(b"", 0x02, b"\x08\0" + SCALE[:2]), (0x02, b"", None)),
-    ("an option without length", tcp(b"", 0x02, NOP * 3 + b"\x08"), (0x02, b"", None)),
+# What: bytes from the header's length and flags on; its flags, its payload, its window scale.
+SEGMENTS: list[tuple[str, str, int, bytes, int | None]] = [
+    ("data", "5018 01f4 00000000 TEXT", 0x18, TEXT, None),
+    ("an ACK", "5010 01f4 00000000", 0x10, b"", None),
+    ("options", "8018 01f4 00000000 01*12 TEXT", 0x18, TEXT, None),
+    ("nothing but options", "f010 01f4 00000000 01*40", 0x10, b"", None),
+    ("reserved bits and flags", "5ff2 01f4 00000000 TEXT", 0xF2, TEXT, None),
+    ("SYN", "5002 01f4 00000000", 0x02, b"", None),
+    ("SYN with data", "6002 01f4 00000000 01 030307 TEXT", 0x02, TEXT, 7),
+    ("a scale too large", "7012 01f4 00000000 0204ffd7 03030f 00", 0x12, b"", 14),
+    ("a scale behind the end", "6002 01f4 00000000 00 030307", 0x02, b"", None),
+    ("options that do not end", "6002 01f4 00000000 0101 0303", 0x02, b"", None),
+    ("options of no length", "6002 01f4 00000000 0800 0303", 0x02, b"", None),
+    ("an option without length", "6002 01f4 00000000 010101 08", 0x02, b"", None),
 ]
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"), [case[1:] for case in SEGMENTS], ids=[case[0] for case in SEGMENTS]
+    ("header", "flags", "payload", "scale"),
+    [case[1:] for case in SEGMENTS],
+    ids=[case[0] for case in SEGMENTS],
 )
-def test_one_segment(content: bytes, expected: tuple[int, bytes, int | None]) -> None:
-    flags, payload, scale = expected
-    header = len(content) - len(payload)
-    for form, flow, lower in (
-        ("ethernet", FLOW4, ethernet(ipv4(content, 6))),
-        ("padded", FLOW4, ethernet(ipv4(content, 6)) + bytes(6)),
-        ("IPv4 options", FLOW4, ethernet(ipv4(content, 6, options=NOP * 4))),
-        ("total length 0", FLOW4, ethernet(ipv4(content, 6, total=0))),
-        ("IPv6", FLOW6, ethernet(ipv6(content, 6))),
-        ("atomic fragment", FLOW6, ethernet(fragment6(0, False, content, 6))),
-    ):
-        segment, counts = decode(1, lower)
-        assert counts == {}
-        assert segment == Segment(flow, payload, 0, 0xFFFFFFFE, 7, flags, 500, scale), form
-        # The same cut by a snap length: what is missing is known as long as the header's first part is there.
-        padding = 6 if form == "padded" else 0
-        for cut in range(1, len(content) + padding):
-            short, counts = decode(1, lower[:-cut], len(lower))
-            left = len(content) - max(cut - padding, 0)
-            if left < 20:
-                assert (short, counts) == (None, {"TCP header cut short": 1})
-            else:
-                assert isinstance(short, Segment)
-                assert short.payload == payload[: max(left - header, 0)]
-                assert short.missing == len(payload) - len(short.payload)
+def test_one_segment(header: str, flags: int, payload: bytes, scale: int | None) -> None:
+    frame = frame_of(f"MAC 0800 in4:6(c3502328 fffffffe 00000007 {header})")
+    flow = ENDS["in4"] + PORTS
+    assert decoded(1, frame)[0] == [Segment(flow, payload, 0, 0xFFFFFFFE, 7, flags, 500, scale)]
+    # The same cut by a snap length: what is missing is known as long as the header's first part is there.
+    for length in range(34, len(frame)):
+        short, decoder = decoded(1, frame[:length], len(frame))
+        if length < 54:
+            assert (short, decoder.malformed) == ([], {"TCP header cut short": 1})
+        else:
+            _, kept, missing = parts(short[0])
+            assert kept == payload[: max(length - len(frame) + len(payload), 0)]
+            assert missing == len(payload) - len(kept)
 
 
 @pytest.mark.parametrize(
@@ -238,77 +526,36 @@ def test_one_segment(content: bytes, expected: tuple[int, bytes, int | None]) ->
 )
 def test_bytes_of_a_rst_are_a_text_beside_the_stream(content: bytes, cut: int, text: str) -> None:
     """RFC 9293, 3.5.3."""
-    lower = ethernet(ipv4(tcp(content, 0x14), 6))
-    segment, _ = decode(1, lower[: len(lower) - cut], len(lower))
-    assert segment == Segment(FLOW4, b"", 0, 0xFFFFFFFE, 7, 0x14, 500, None, text)
+    frame = frame_of(
+        f"MAC 0800 in4:6(c3502328 fffffffe 00000007 5014 01f4 00000000 {content.hex() or '00*0'})"
+    )
+    found, _ = decoded(1, frame[: len(frame) - cut], len(frame))
+    assert found == [Segment(ENDS["in4"] + PORTS, b"", 0, 0xFFFFFFFE, 7, 0x14, 500, None, text)]
 
 
-def test_fragments_of_a_segment_and_of_a_datagram_with_one_number() -> None:
-    """RFC 791, 3.2: the protocol is part of a packet's identity."""
-    segment, datagram = tcp(b"x" * 44), UDP + bytes(36)
+# Fragments.
+
+LONG = PORTS + struct.pack(">HH", 8 + 900, 0) + random.Random(2).randbytes(900)
+MS = 1_000_000
+
+
+def fragment(version: str, start: int, more: bool, content: bytes, transport: int = 17) -> bytes:
+    if version == "in4":
+        return ip_packet("in4", transport, content, flags=f"{start // 8 | more << 13:04x}")
+    return ip_packet("in6", 44, struct.pack(">BBHI", transport, 0, start | more, 9) + content)
+
+
+def feed(packets: list[tuple[int, bytes]]) -> tuple[list[Datagram | Segment], dict[str, int]]:
+    """Return what comes of packets with their times, and the counts of malformed ones."""
     decoder = PacketDecoder()
-    found = [
-        decoder.decode(101, fragment4(start, start == 0, whole[start : start + 40], protocol), 60, 0)
-        for start in (40, 0)
-        for whole, protocol in ((segment, 6), (datagram, 17))
-    ]
-    assert found[:2] == [None, None]
-    assert isinstance(found[2], Segment)
-    assert found[2].payload == b"x" * 44
-    assert found[3] == (FLOW4, PAYLOAD, 0, NUMBER)
+    found = [decoder.decode(101, packet, len(packet), ts_ns) for ts_ns, packet in packets]
+    decoder.close()
+    return [sent for sent in found if sent is not None], dict(decoder.malformed)
 
 
-QUOTED = b"\x03\x03" + bytes(6) + V4
-NOTHING = [
-    ("impossible TCP header", 1, ethernet(ipv4(bytes(20), 6))),
-    ("impossible TCP header", 1, ethernet(ipv6(bytes(20), 6))),
-    ("impossible TCP header", 1, ethernet(ipv4(bytes(19), 6))),
-    ("impossible TCP header", 1, ethernet(ipv4(tcp(b"", offset=6), 6))),
-    ("impossible TCP header", 1, ethernet(ipv4(tcp(b"", offset=4), 6))),
-    ("ICMP", 1, ethernet(ipv4(QUOTED, 1))),
-    ("ICMPv6", 1, ethernet(ipv6(QUOTED, 58))),
-    ("no payload", 1, ethernet(ipv6(b"", 59, 0))),
-    ("IP protocol 99", 1, ethernet(ipv4(UDP, 99))),
-    ("impossible TCP header", 1, ethernet(fragment6(0, False, bytes(24), 6))),
-    ("incomplete fragments", 1, ethernet(ipv4(bytes(24), 6, 0x2000))),
-    ("ARP", 1, ethernet(bytes(28), 0x0806)),
-    ("not IP", 101, b"\x50"),
-    ("not IP", 101, b""),
-    ("address family 7", 0, b"\x07\0\0\0" + V4),
-    ("link type 189 (USB_LINUX)", 189, V4),
-    ("link header cut short", 1, bytes(13)),
-    ("link header cut short", 1, bytes(12) + b"\x81\0\0"),
-    ("link header cut short", 0, bytes(3)),
-    ("IP header cut short", 1, ethernet(V4[:19])),
-    ("IP header cut short", 1, ethernet(V6[:39])),
-    ("impossible IP header", 1, ethernet(V4, 0x86DD) + bytes(20)),
-    ("impossible IP header", 1, ethernet(V6, 0x0800)),
-    ("impossible IP header", 1, ethernet(b"\x44" + V4[1:])),
-    ("impossible IP header", 1, ethernet(ipv4(UDP, total=19))),
-    ("impossible IPv6 extension header", 1, ethernet(ipv6(b"\x11\xff" + bytes(20), 0))),
-    ("impossible IPv6 extension header", 1, ethernet(ipv6(b"\x11", 60))),
-    ("impossible UDP length", 1, ethernet(ipv4(UDP[:7]))),
-    ("impossible UDP length", 1, ethernet(ipv4(UDP[:4] + b"\0\x07" + UDP[6:]))),
-    ("impossible UDP length", 1, ethernet(ipv4(UDP[:4] + b"\0\0" + UDP[6:]))),
-    ("impossible UDP length", 1, ethernet(ipv4(UDP[:4] + b"\xff\xff" + UDP[6:]))),
-    ("impossible fragment", 1, ethernet(fragment4(8, True, bytes(9)))),
-    ("impossible fragment", 1, ethernet(fragment4(8, True, b""))),
-    ("impossible fragment", 1, ethernet(fragment4(65528, False, bytes(8)))),
-    ("impossible fragment", 1, ethernet(fragment6(65528, False, bytes(8)))),
-]
-
-
-@pytest.mark.parametrize(("reason", "linktype", "data"), NOTHING)
-def test_no_datagram(reason: str, linktype: int, data: bytes) -> None:
-    assert decode(linktype, data) == (None, {reason: 1})
-
-
-LONG = UDP[:4] + struct.pack(">HH", 8 + 900, 0) + random.Random(2).randbytes(900)
-
-
-@given(st.data(), st.booleans())
+@given(st.data(), st.sampled_from(["in4", "in6"]))
 @settings(max_examples=times(200), deadline=None)
-def test_fragments_in_any_order(data: st.DataObject, version6: bool) -> None:
+def test_fragments_in_any_order(data: st.DataObject, version: str) -> None:
     """However a datagram is cut, with pieces twice and overlapping, it is the same datagram."""
     cuts = sorted(data.draw(st.sets(st.integers(1, len(LONG) // 8), max_size=20)))
     edges = [0, *(cut * 8 for cut in cuts), len(LONG)]
@@ -317,111 +564,109 @@ def test_fragments_in_any_order(data: st.DataObject, version6: bool) -> None:
         first, last = sorted(data.draw(st.tuples(*[st.integers(0, len(edges) - 1)] * 2)))
         if first < last:
             ranges.append((edges[first], edges[last]))
-    build = fragment6 if version6 else fragment4
-    packets = [
-        build(start, end < len(LONG), LONG[start:end]) for start, end in data.draw(st.permutations(ranges))
-    ]
-    decoder = PacketDecoder()
-    found = [decoder.decode(101, packet, len(packet), 0) for packet in packets]
-    flow = FLOW6 if version6 else FLOW4
+    pieces = data.draw(st.permutations(ranges))
+    found, malformed = feed(
+        [(0, fragment(version, start, end < len(LONG), LONG[start:end])) for start, end in pieces]
+    )
     # One of them may be the whole datagram, which then comes twice.
-    assert set(found) - {None} == {(flow, LONG[8:], 0, NUMBER)}
-    decoder.close()
-    assert not decoder.malformed
+    assert set(found) == {(ENDS[version] + PORTS, LONG[8:], 0, 9)}
+    assert not malformed
 
 
-def test_fragments_of_an_extension_header() -> None:
-    content = b"\x11\x00" + bytes(6) + LONG
-    decoder = PacketDecoder()
-    packets = [fragment6(400, False, content[400:], 99), fragment6(0, True, content[:400], 60)]
-    assert [decoder.decode(101, packet, len(packet), 0) for packet in packets] == [
-        None,
-        (FLOW6, LONG[8:], 0, NUMBER),
+OTHER = LONG[:8] + LONG[8:].swapcase()
+PIECES = {
+    # The two pieces of a datagram, and of another one.
+    **{"A": (0, True, LONG[:400]), "a": (400, False, LONG[400:])},
+    **{"B": (0, True, OTHER[:400]), "b": (400, False, OTHER[400:])},
+    # The same place with other bytes; two ends, and a piece behind the end.
+    **{"X": (200, False, b"x" * 400), "Y": (0, True, b"x" * 160), "Z": (8, True, LONG[:80])},
+    **{"e": (400, False, LONG[:8]), "f": (400, False, LONG[:16]), "G": (800, True, LONG[:8])},
+}
+
+
+@pytest.mark.parametrize("version", ["in4", "in6"])
+@pytest.mark.parametrize(
+    ("pieces", "whole", "malformed"),
+    [
+        # Pieces, each a millisecond later, or more; the datagrams that come of them; what is malformed.
+        ("A a", "A", {}),
+        ("a A", "A", {}),
+        ("A +29999 a", "A", {}),
+        ("A +29999.000001 a", "", {"incomplete fragments": 2}),
+        # Captured twice.
+        ("A A a a", "A", {}),
+        ("A a A a", "A", {}),
+        ("a a A A", "A", {}),
+        ("a A A a", "A", {}),
+        # The number is used again: after a minute, and at once by another datagram.
+        ("A a +60000 A a", "AA", {}),
+        ("A a B b", "AB", {}),
+        ("a A b B", "AB", {}),
+        ("A a b B", "AB", {}),
+        ("A A a a B B b b", "AB", {}),
+        ("A a A a B b B b", "AB", {}),
+        ("A a A a B b", "AB", {}),
+        ("A a B b A a", "ABA", {}),
+        # Contradictions, and the whole datagram after them.
+        ("A X A a", "", {"contradicting fragments": 1}),
+        ("Z Y A a", "", {"contradicting fragments": 1}),
+        ("e f A a", "", {"contradicting fragments": 1}),
+        ("e G A a", "", {"contradicting fragments": 1}),
+    ],
+)
+def test_fragments(pieces: str, whole: str, malformed: dict[str, int], version: str) -> None:
+    ts_ns = 0
+    packets = []
+    for piece in pieces.split():
+        ts_ns += round(float(piece) * MS) if piece.startswith("+") else MS
+        if not piece.startswith("+"):
+            packets.append((ts_ns, fragment(version, *PIECES[piece])))
+    found, counts = feed(packets)
+    names = {LONG[8:]: "A", OTHER[8:]: "B"}
+    assert ("".join(names[parts(sent)[1]] for sent in found), counts) == (whole, malformed)
+
+
+def test_fragments_of_a_segment_and_of_a_datagram_with_one_number() -> None:
+    """RFC 791, 3.2: the protocol is part of a packet's identity."""
+    packets = [
+        fragment("in4", start, start == 0, whole[start : start + 40], protocol)
+        for start in (40, 0)
+        for whole, protocol in ((SEGMENT, 6), (DATAGRAM + bytes(12), 17))
     ]
+    found, _ = feed([(0, packet) for packet in packets])
+    assert [type(sent) for sent in found] == [Segment, tuple]
+    assert [parts(sent)[1] for sent in found] == [TEXT, TEXT]
 
 
-def test_a_fragment_inside_fragments_is_refused() -> None:
-    inner = struct.pack(">BBHI", 17, 0, 8, 9) + LONG
-    decoder = PacketDecoder()
-    for packet in (fragment6(0, True, inner[:400], 44), fragment6(400, False, inner[400:], 44)):
-        assert decoder.decode(101, packet, len(packet), 0) is None
-    assert decoder.malformed == {"impossible fragment": 1}
+@pytest.mark.parametrize(
+    ("header", "first", "second", "whole", "malformed"),
+    [
+        # An extension header; the number in the second fragment does not count.
+        (b"\x11\0" + bytes(6), 60, 99, [LONG[8:]], {}),
+        (struct.pack(">BBHI", 17, 0, 8, 9), 44, 44, [], {"impossible fragment": 1}),
+    ],
+    ids=["an extension header", "a fragment"],
+)
+def test_headers_inside_fragments(
+    header: bytes, first: int, second: int, whole: list[bytes], malformed: dict[str, int]
+) -> None:
+    content = header + LONG
+    found, counts = feed(
+        [
+            (0, fragment("in6", 400, False, content[400:], second)),
+            (0, fragment("in6", 0, True, content[:400], first)),
+        ]
+    )
+    assert ([parts(sent)[1] for sent in found], counts) == (whole, malformed)
 
 
 def test_fragments_cut_by_the_snap_length() -> None:
     """Data after the first hole in the datagram is missing, even if it was captured."""
     decoder = PacketDecoder()
-    packets = [fragment4(0, True, LONG[:400]), fragment4(400, False, LONG[400:])]
-    assert decoder.decode(101, packets[1], len(packets[1]), 0) is None
-    found = decoder.decode(101, packets[0][:220], len(packets[0]), 0)
-    assert found == (FLOW4, LONG[8:200], 708, NUMBER)
-
-
-@pytest.mark.parametrize("build", [fragment4, fragment6])
-@pytest.mark.parametrize("order", [(0, 0, 1, 1), (0, 1, 0, 1), (1, 1, 0, 0), (1, 0, 0, 1)])
-def test_fragments_captured_twice(build: Callable[[int, bool, bytes], bytes], order: tuple[int, ...]) -> None:
-    pieces = build(0, True, LONG[:400]), build(400, False, LONG[400:])
-    decoder, found = feed([(number * 1_000_000, pieces[piece]) for number, piece in enumerate(order)])
-    assert len([datagram for datagram in found if datagram is not None]) == 1
-    assert not decoder.malformed
-    # The number may be used again.
-    later = [(number * 60_000_000_000 + piece, pieces[piece]) for number in range(2) for piece in (0, 1)]
-    decoder, found = feed(later)
-    assert len([datagram for datagram in found if datagram is not None]) == 2
-
-
-@pytest.mark.parametrize("build", [fragment4, fragment6])
-@pytest.mark.parametrize(
-    "order", ["Aa Bb", "aA bB", "Aa bB", "AAaa BBbb", "AaAa BbBb", "Aa Bb Aa", "Aa AaBb"]
-)
-def test_fragments_of_two_datagrams_with_one_identification(
-    build: Callable[[int, bool, bytes], bytes], order: str
-) -> None:
-    """The second datagram follows at once; in some cases fragments are captured twice."""
-    other = LONG[:8] + LONG[8:].swapcase()
-    assert other[:400] != LONG[:400]
-    pieces = {}
-    for name, content in (("a", LONG), ("b", other)):
-        pieces[name.upper()], pieces[name] = build(0, True, content[:400]), build(400, False, content[400:])
-    decoder, found = feed([(number, pieces[name]) for number, name in enumerate(order.replace(" ", ""))])
-    datagrams = [sent[1] for sent in found if isinstance(sent, tuple)]
-    assert datagrams[:2] == [LONG[8:], other[8:]]
-    assert not decoder.malformed
-
-
-def feed(packets: list[tuple[int, bytes]]) -> tuple[PacketDecoder, list[Datagram | Segment | None]]:
-    decoder = PacketDecoder()
-    found = [decoder.decode(101, packet, len(packet), ts_ns) for ts_ns, packet in packets]
-    decoder.close()
-    return decoder, found
-
-
-@pytest.mark.parametrize(
-    ("packets", "reason"),
-    [
-        # The same place twice, with other bytes.
-        ([fragment4(0, True, LONG[:400]), fragment4(200, False, b"x" * 400)], "contradicting fragments"),
-        ([fragment4(8, True, LONG[:80]), fragment4(0, True, b"x" * 160)], "contradicting fragments"),
-        # Two ends, and a piece behind the end.
-        ([fragment4(400, False, LONG[:8]), fragment4(400, False, LONG[:16])], "contradicting fragments"),
-        ([fragment4(400, False, LONG[:8]), fragment4(800, True, LONG[:8])], "contradicting fragments"),
-    ],
-)
-def test_fragments_that_contradict_each_other(packets: list[bytes], reason: str) -> None:
-    rest = [fragment4(0, True, LONG[:400]), fragment4(400, False, LONG[400:])]
-    decoder, found = feed([(0, packet) for packet in packets + rest])
-    assert decoder.malformed == {reason: 1}
-    assert found == [None] * 4
-
-
-def test_fragments_wait_for_30_seconds() -> None:
-    first, last = fragment4(0, True, LONG[:400]), fragment4(400, False, LONG[400:])
-    decoder, found = feed([(0, first), (30_000_000_000, last)])
-    assert found == [None, (FLOW4, LONG[8:], 0, NUMBER)]
-    assert not decoder.malformed
-    decoder, found = feed([(0, first), (30_000_000_001, last)])
-    assert found == [None, None]
-    assert decoder.malformed == {"incomplete fragments": 2}
+    first, last = (fragment("in4", *PIECES[name]) for name in "Aa")
+    assert decoder.decode(101, last, len(last), 0) is None
+    found = decoder.decode(101, first[:220], len(first), 0)
+    assert found == (ENDS["in4"] + PORTS, LONG[8:200], 708, 9)
 
 
 @pytest.mark.parametrize("size", [8, 1400])
@@ -436,62 +681,3 @@ def test_fragments_are_bounded(size: int, monkeypatch: pytest.MonkeyPatch) -> No
     assembly.close()
     assert len(assembly) == 0
     assert malformed["incomplete fragments"] > 200
-    assert assembly._cost == 0
-
-
-WHOLE_SEGMENTS = [(name, 1, ethernet(ipv4(content, 6))) for name, content, _ in SEGMENTS]
-LINKTYPES = st.sampled_from([0, 1, 12, 14, 101, 108, 113, 228, 229, 276, -1, 65535])
-
-
-@given(st.lists(st.tuples(LINKTYPES, st.binary(max_size=120), st.integers(0, 1 << 32))))
-def test_any_bytes(packets: list[tuple[int, bytes, int]]) -> None:
-    decoder = PacketDecoder()
-    for number, (linktype, data, wirelen) in enumerate(packets):
-        decoder.decode(linktype, data, wirelen, number)
-    decoder.close()
-
-
-@given(
-    st.sampled_from(WHOLE + WHOLE_SEGMENTS),
-    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=6),
-)
-@settings(max_examples=times(500))
-def test_any_flipped_bytes(case: tuple[str, int, bytes], changes: list[tuple[int, int]]) -> None:
-    changed = bytearray(case[2])
-    for place, value in changes:
-        changed[place % len(changed)] = value
-    datagram, _ = decode(case[1], bytes(changed))
-    if datagram is not None:
-        if isinstance(datagram, Segment):
-            datagram = (datagram.flow, datagram.payload, datagram.missing, 0)
-        flow, payload, missing, _ = datagram
-        assert len(flow) in (12, 36)
-        assert len(payload) <= len(changed)
-        assert missing >= 0
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", every(2, ["maexchen-head-tiny.pcap", "maexchen-head-odd.pcap"]))
-def test_sample_captures_are_read_like_tshark_reads_them(name: str) -> None:
-    tshark = shutil.which("tshark")
-    if tshark is None:
-        pytest.skip("tshark is not installed")
-    fields = ["ip.src", "udp.srcport", "ip.dst", "udp.dstport", "udp.payload"]
-    arguments = [argument for field in fields for argument in ("-e", field)]
-    told = subprocess.run(
-        [tshark, "-r", str(CAPTURES / name), "-Y", "udp && !icmp", "-T", "fields", *arguments],
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    expected = [line.split("\t") for line in told.stdout.splitlines()]
-    found = []
-    decoder = PacketDecoder()
-    with open_capture(str(CAPTURES / name)) as capture:
-        for ts_ns, linktype, data, wirelen in capture:
-            datagram = decoder.decode(linktype, data, wirelen, ts_ns)
-            if isinstance(datagram, tuple):
-                source, target = endpoints(datagram[0])
-                found.append([*source.split(":"), *target.split(":"), datagram[1].hex()])
-    assert found == expected
-    assert not decoder.malformed
