@@ -8,36 +8,26 @@ import struct
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from cleanup import close_after_test
-from command import ROOT, kiebitz
+from command import CAPTURES, kiebitz
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packet_reordering import Packets, write_packets
+from packet_reordering import Packets, by_time, imported, packets_of, write_packets
+from snapshots import DATA
 from strength import a_few, times
-from tcp_segments import MILLISECOND, SECOND, Sent, by_word, handshake, sender_and_receiver, sent, told
+from tcp_segments import MILLISECOND, SECOND, FromFile, Sent, conversation, fed, handshake, live, sent, told
 
-from kiebitz.dissectors.model import Chunk, Item
-from kiebitz.proxy.capture.files import open_capture
+from kiebitz.dissectors.model import Chunk, End, Item
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
 from kiebitz.proxy.flows import packet_flows
-from kiebitz.proxy.flows.packet_flows import LOOKAHEAD, PacketReorderer
-from kiebitz.proxy.flows.tcp import TcpFlows
-from kiebitz.proxy.flows.tcp_order import RESET_TIMEOUT_NS, SegmentReorderer
+from kiebitz.proxy.flows.packet_flows import LOOKAHEAD, PacketFlows, PacketReorderer
+from kiebitz.proxy.flows.tcp_order import RESET_TIMEOUT_NS
 from kiebitz.proxy.flows.udp import UdpFlows
-from kiebitz.services.importing.packets import import_capture
-from kiebitz.storage.database.schema import MEMORY
 
-DATA = ROOT / "tests" / "data" / "disorder"
-CAPTURES = ROOT / "captures"
+DISORDER = DATA / "disorder"
 HOUR, YEAR = 3600 * SECOND, 365 * 86_400 * SECOND
-
-
-def packets_of(path: Path) -> Packets:
-    with open_capture(str(path)) as capture:
-        return list(capture)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +41,9 @@ def packets_of(path: Path) -> Packets:
     ],
 )
 def test_small_captures(name: str, messages: int, tmp_path: Path) -> None:
-    run = kiebitz("import", str(DATA / f"{name}.pcap"), "-w", str(tmp_path / "x.db"))
+    run = kiebitz("import", str(DISORDER / f"{name}.pcap"), "-w", str(tmp_path / "x.db"))
     assert f"1 stream, {messages} messages" in run.err
     assert "no errors, no warnings" in run.err
-
-
-def ordered(packets: Packets) -> Packets:
-    return sorted(packets, key=itemgetter(0))
 
 
 def is_first_way(packet: RawPacket) -> bool:
@@ -79,10 +65,7 @@ def in_blocks(packets: Packets) -> Packets:
 def later(packets: Packets, by_ns: int, jitter_ns: int = 1) -> Packets:
     """Return the packets with times by another clock, and up to `jitter_ns` after that."""
     chance = random.Random(by_ns)
-    return [
-        (ts_ns + by_ns + chance.randrange(jitter_ns), linktype, data, wirelen)
-        for ts_ns, linktype, data, wirelen in packets
-    ]
+    return [(packet[0] + by_ns + chance.randrange(jitter_ns), *packet[1:]) for packet in packets]
 
 
 def clock_set(packets: Packets, by_ns: int, at: float = 0.5) -> Packets:
@@ -108,29 +91,23 @@ DISORDERS: dict[str, Callable[[Packets], Packets]] = {
     "back and ahead": lambda packets: set_and_set_back(packets, -7 * HOUR),
 }
 GAMES = {
-    "tcp": DATA / "one-direction-after-the-other.pcap",
+    "tcp": DISORDER / "one-direction-after-the-other.pcap",
     "udp": CAPTURES / "maexchen-head-tiny.pcap",
 }
 
 
 def found(packets: Packets, folder: Path) -> tuple[list[Any], list[Any], int]:
     """Return the messages and streams of a file, and how many of its packets are out of order."""
-    path = folder / "captured.pcap"
-    write_packets(path, packets)
-    recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-    connection = close_after_test(recording.recorder.connection)
-    return (
-        connection.execute("SELECT stream_id, direction, name, fields, offset FROM messages").fetchall(),
-        connection.execute("SELECT id, client, server, close_reason FROM streams").fetchall(),
-        recording.late,
-    )
+    recording, query = imported(packets, folder)
+    messages = query("SELECT stream_id, direction, name, fields, offset FROM messages")
+    return messages, query("SELECT id, client, server, close_reason FROM streams"), recording.late
 
 
 @pytest.mark.full(but=5)
 @pytest.mark.parametrize("disorder", DISORDERS.values(), ids=DISORDERS)
 @pytest.mark.parametrize("game", GAMES)
 def test_disorder_changes_nothing(game: str, disorder: Callable[[Packets], Packets], tmp_path: Path) -> None:
-    packets = ordered(packets_of(GAMES[game]))
+    packets = by_time(packets_of(GAMES[game]))
     messages, streams, late = found(packets, tmp_path)
     assert late == 0
     after = found(disorder(packets), tmp_path)
@@ -153,43 +130,19 @@ def test_unsortable_data_is_reported(tmp_path: Path) -> None:
 def test_the_queue_is_bounded() -> None:
     order = PacketReorderer()
     batch: list[packet_flows.Sent]
-    number = 0
+    number = given = 0
     for size in (100, 100, 1 << 20):
         for _ in range(10):
             batch = [(number + place, (b"flow", b"%d" % place, 0, 0)) for place in range(1000)]
             number += 1000
-            order.add(batch, 1000 * size)
-            assert len(order._waiting) <= (LOOKAHEAD if size == 100 else LOOKAHEAD // 2)
-    waiting = len(order._waiting)
-    assert len(order.close()) == waiting
-
-
-def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
-    segments = handshake()
-    at = {"c": 0, "s": 0}
-    for number in range(lines):
-        who, other = sender_and_receiver(number)
-        line = b"line %d\n" % number
-        ms = 1 + number * pause_ms
-        segments.append(sent(ms, who, "PA", line, at=at[who], ack=at[other]))
-        at[who] += len(line)
-    ms = 1 + lines * pause_ms
-    segments.append(sent(ms, "c", "FA", at=at["c"], ack=at["s"]))
-    segments.append(sent(ms + 1, "s", "FA", at=at["s"], ack=at["c"] + 1))
-    return segments
+            given += len(order.add(batch, 1000 * size))
+            assert number - given <= (LOOKAHEAD if size == 100 else LOOKAHEAD // 2)
+    assert len(order.close()) == number - given
 
 
 def items_of(segments: list[Sent], in_order: bool = False) -> list[Item]:
     """Return the items of segments from a file, up to the end of its connections."""
-    tcp = SegmentReorderer(TcpFlows(itertools.count(1), by_word, frozenset({9000})), RESET_TIMEOUT_NS)
-    items: list[Item] = []
-    if not in_order:
-        order = PacketReorderer()
-        segments = [*order.add(segments, 0), *order.close()]  # type: ignore[arg-type, list-item]  # pairs
-    for ts_ns, segment in segments:
-        tcp.feed(segment, ts_ns, items)
-    tcp.close(segments[-1][0], items)
-    return items
+    return fed(live(RESET_TIMEOUT_NS) if in_order else FromFile(), segments, segments[-1][0])
 
 
 def said(items: list[Item]) -> dict[str, bytes]:
@@ -244,12 +197,6 @@ def test_an_ignored_rst_ends_nothing(resets: list[tuple[int, str, str]], pause_m
     assert told(items_of(with_resets(segments, resets))) == told(items_of(segments))
 
 
-@pytest.mark.parametrize("pause_ms", [1, 500, 16_000, 100_000])
-def test_a_rst_during_the_handshake(pause_ms: int) -> None:
-    segments = [*handshake()[:2], sent(1, "c", "R"), sent(1 + pause_ms, "c", "PA", b"hello")]
-    assert said(items_of(segments)) == {"c2s": b"hello", "s2c": b""}
-
-
 def test_acknowledgments_refute_a_rst_as_well() -> None:
     """A listening client's acknowledgments come seconds later; then nothing is sent for long."""
     segments = handshake()
@@ -272,61 +219,8 @@ def test_a_rst_loses_no_bytes_that_continue(
     lines: int, resets: list[tuple[int, str, str]], pause_ms: int
 ) -> None:
     # The end without FINs: a RST behind the last bytes is obeyed.
-    segments = conversation(lines, pause_ms)[:-2]
+    segments = conversation(lines, pause_ms)[:-3]
     assert said(items_of(with_resets(segments, resets), in_order=True)) == said(items_of(segments))
-
-
-@pytest.mark.parametrize(
-    ("later", "expected"),
-    [
-        ([], ["1 c2s @0 q", "1 reset 1"]),
-        # Under way when the other side was reset.
-        ([sent(20, "s", "PA", b"a", ack=1)], ["1 c2s @0 q", "1 s2c @0 a", "1 reset 1"]),
-        # Sent before the RST, captured after it.
-        ([sent(2, "c", "PA", b"q", at=0)], ["1 c2s @0 q", "1 reset 1"]),
-        # The same ports again at once.
-        (
-            [
-                sent(5, "c", "S", isn=9_000_000),
-                sent(6, "s", "SA", isn=7, peer_isn=9_000_000),
-                sent(7, "c", "PA", b"again", isn=9_000_000, peer_isn=7),
-                sent(8, "s", "PA", b"yes", ack=5, isn=7, peer_isn=9_000_000),
-            ],
-            ["1 c2s @0 q", "1 reset 1", "2 c2s @0 again", "2 s2c @0 yes", "2 end 8"],
-        ),
-    ],
-)
-def test_a_rst_that_is_obeyed_ends_the_stream(later: list[Sent], expected: list[str]) -> None:
-    for who, at, ack in (("c", 1, 0), ("s", 0, 1)):
-        if who == "s" and expected[1].startswith("1 s2c"):
-            continue
-        way: Literal["c", "s"] = "c" if who == "c" else "s"
-        reset = sent(1, way, "RA", at=at, ack=ack)
-        assert told(items_of([*handshake(), sent(1, "c", "PA", b"q"), reset, *later])) == expected
-
-
-@pytest.mark.parametrize(
-    ("segments", "expected"),
-    [
-        (
-            [*handshake(), sent(1, "c", "PA", b"hello"), sent(2, "s", "RA", b"denied", ack=5)],
-            ["1 c2s @0 hello", "1 reset: denied 2"],
-        ),
-        # The text is shown even if nothing else of the connection was captured.
-        ([sent(1, "s", "RA", b"who?")], ["1 reset: who? 1"]),
-        ([sent(1, "s", "RA")], []),
-        (
-            [*handshake(), sent(1, "s", "R", b"forged"), sent(2, "s", "PA", b"genuine")],
-            ["1 s2c @0 genuine", "1 end 2"],
-        ),
-        (
-            [sent(0, "c", "S"), sent(1, "s", "RA", b"full")],
-            ["1 c2s @0 refused 0", "1 refused: full 1"],
-        ),
-    ],
-)
-def test_the_text_of_a_rst_is_a_reason_and_no_data(segments: list[Sent], expected: list[str]) -> None:
-    assert told(items_of(segments)) == expected
 
 
 def datagram(ts_ns: int, to_server: bool, identification: int, payload: bytes, fragment: int) -> RawPacket:
@@ -358,11 +252,7 @@ def talk(count: int, step_ms: int, identify: Identify, words: int, fragment: int
 
 
 def payloads(packets: Packets, folder: Path) -> list[tuple[str, bytes]]:
-    path = folder / "captured.pcap"
-    write_packets(path, packets)
-    recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-    connection = close_after_test(recording.recorder.connection)
-    return connection.execute("SELECT direction, data FROM chunks").fetchall()
+    return imported(packets, folder)[1]("SELECT direction, data FROM chunks")
 
 
 def counted(number: int) -> int:
@@ -380,7 +270,7 @@ def test_two_captures_with_other_clocks(skew_ms: int, identify: Identify, words:
     copies = later(packets, skew_ms * MILLISECOND, 2 * MILLISECOND)
     once = payloads(packets, tmp_path)
     assert len(once) == 60
-    assert payloads(ordered(packets + copies), tmp_path) == once
+    assert payloads(by_time(packets + copies), tmp_path) == once
     # One file appended to the other.
     assert payloads(packets + copies, tmp_path) == once
 
@@ -390,7 +280,7 @@ def test_two_captures_with_other_clocks(skew_ms: int, identify: Identify, words:
 def test_a_capture_and_its_skewed_copy_are_one(count: int, step_ms: int, skew_ms: int) -> None:
     decode = PacketDecoder().decode
     packets = talk(count, step_ms, counted, 5)
-    merged = ordered(packets + later(packets, skew_ms * MILLISECOND, MILLISECOND))
+    merged = by_time(packets + later(packets, skew_ms * MILLISECOND, MILLISECOND))
     decoded: list[packet_flows.Sent] = []
     for ts_ns, linktype, data, wirelen in merged:
         received = decode(linktype, data, wirelen, ts_ns)
@@ -434,3 +324,46 @@ def test_retransmissions_are_no_copies(
 def test_a_constant_identification_proves_nothing(tmp_path: Path) -> None:
     """Two alternating payloads, within the time in which copies come."""
     assert len(payloads(talk(40, 10, lambda number: 1, 4), tmp_path)) == 40
+
+
+# Live packets, whose source also reports how long nothing has come.
+
+
+def live_flows(items: list[Item]) -> PacketFlows:
+    """Return the streams of a live source with a server at port 8090."""
+    return PacketFlows(
+        itertools.count(1), lambda *_: None, lambda _: frozenset({8090}), items.extend, from_file=False
+    )
+
+
+def received(items: list[Item]) -> list[tuple[int, str, bytes]]:
+    """Return the streams' bytes and ends, without times."""
+    return [
+        (item.stream.id, item.direction, bytes(item.data))
+        if isinstance(item, Chunk)
+        else (item.stream.id, item.reason, b"")
+        for item in items
+        if isinstance(item, Chunk | End)
+    ]
+
+
+@pytest.mark.parametrize("silence_s", [5, 30, 600])
+@pytest.mark.parametrize("is_old", [False, True], ids=["live", "an old capture through a pipe"])
+def test_silence_ends_no_connection(silence_s: int, is_old: bool) -> None:
+    """A connection is idle after two hours, not while players think; behind a pipe the time may step back."""
+    packets = packets_of(CAPTURES / "okey-seed-game-win.pcap.gz")
+    undisturbed: list[Item] = []
+    flows = live_flows(undisturbed)
+    flows.take(packets)
+    flows.end()
+    items: list[Item] = []
+    flows = live_flows(items)
+    half = len(packets) // 2
+    flows.take(packets[:half])
+    for waited_ns in range(0, silence_s * SECOND, SECOND // 20):
+        flows.take([])
+        flows.expire(packets[half - 1][0] + waited_ns)
+    late_ns = 0 if is_old else silence_s * SECOND
+    flows.take((ts_ns + late_ns, link, data, size) for ts_ns, link, data, size in packets[half:])
+    flows.end()
+    assert received(items) == received(undisturbed)

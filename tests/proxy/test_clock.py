@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import struct
 import sys
 import time
 from collections.abc import Callable
@@ -23,12 +22,12 @@ import pytest
 from command import TINY, kiebitz
 from maexchen_programs import Player, Server, play
 from mitmproxy_live import assert_recorded
+from packet_reordering import packets_of, write_packets
 from processes_and_rows import free_port, rows, running
 from recording_relays import recorded, relaying, round_trips
 from strength import a_few
 from udp_relays import eventually
 
-from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.journal.follower import start_child, start_fork
 from kiebitz.proxy.relay import busy_wait as busy_wait_module
 from kiebitz.proxy.relay.busy_wait import BUSY_WAIT_NS, DENSE_NS, BusyWait
@@ -148,19 +147,13 @@ def test_the_clock_jumps_and_a_second_recorder_begins_behind_it(tmp_path: Path, 
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    folder = tmp_path_factory.mktemp("clock")
-    with open_capture(TINY) as capture:
-        packets = list(capture)
-    made = []
-    for name, back_ns in (("plain", 0), ("set-back", HOUR_NS)):
-        path = folder / f"{name}.pcap"
-        with path.open("wb") as file:
-            file.write(struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, packets[0][1]))
-            for number, (ts_ns, _, data, length) in enumerate(packets):
-                ts_ns -= back_ns if number >= len(packets) // 2 else 0
-                file.write(struct.pack("<IIII", *divmod(ts_ns, 10**9), len(data), length) + data)
-        made.append(str(path))
-    return made[0], made[1]
+    set_back = tmp_path_factory.mktemp("clock") / "set-back.pcap"
+    packets = packets_of(Path(TINY))
+    half = len(packets) // 2
+    write_packets(
+        set_back, packets[:half] + [(packet[0] - HOUR_NS, *packet[1:]) for packet in packets[half:]]
+    )
+    return TINY, str(set_back)
 
 
 def test_a_capture_is_reported_in_the_order_of_its_packets(captures: tuple[str, str]) -> None:

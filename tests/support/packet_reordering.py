@@ -7,13 +7,39 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
+from cleanup import close_after_test
+
+from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import ACK, FIN, RST, SYN, PacketDecoder, RawPacket, Segment
+from kiebitz.services.importing.packets import PacketRecording, import_capture
+from kiebitz.storage.database.schema import MEMORY
 
 Packets = list[RawPacket]
 NEAR_NS = 2_000_000
 """Packets that were captured this far apart may have been sent in the other order."""
+
+
+def packets_of(path: Path) -> Packets:
+    with open_capture(str(path)) as capture:
+        return list(capture)
+
+
+def imported(packets: Packets, folder: Path) -> tuple[PacketRecording, Callable[[str], list[Any]]]:
+    """Return the recording of a capture file of these packets, in memory, and what answers queries of it."""
+    path = folder / "captured.pcap"
+    write_packets(path, packets)
+    recording, _ = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
+    connection = close_after_test(recording.recorder.connection)
+    return recording, lambda query: connection.execute(query).fetchall()
+
+
+def by_time(packets: Packets) -> Packets:
+    return sorted(packets, key=itemgetter(0))
 
 
 def swap_packets(packets: Packets, chance: random.Random, share: float, within_ns: int = NEAR_NS) -> Packets:
@@ -36,7 +62,7 @@ def duplicate_packets(packets: Packets, chance: random.Random, share: float) -> 
         for ts_ns, linktype, data, wirelen in packets
         if chance.random() < share
     ]
-    return sorted(packets + copies, key=lambda packet: packet[0])
+    return by_time(packets + copies)
 
 
 def with_late_acknowledgements(packets: Packets, chance: random.Random, share: float) -> Packets:
@@ -50,7 +76,7 @@ def with_late_acknowledgements(packets: Packets, chance: random.Random, share: f
             is_bare = sent.flags & (ACK | SYN | FIN | RST) == ACK and not sent.payload
         late_ns = chance.randrange(NEAR_NS) if is_bare and chance.random() < share else 0
         mixed.append((ts_ns + late_ns, linktype, data, wirelen))
-    return sorted(mixed, key=lambda packet: packet[0])
+    return by_time(mixed)
 
 
 def shift_clock(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
@@ -65,7 +91,7 @@ def shift_clock(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
         flow = b"" if sent is None else sent.flow if isinstance(sent, Segment) else sent[0]
         ahead = ahead_ns if flow[-4:-2] < flow[-2:] else 0
         mixed.append((ts_ns + ahead, linktype, data, wirelen))
-    return sorted(mixed, key=lambda packet: packet[0]) if sort else mixed
+    return by_time(mixed) if sort else mixed
 
 
 def write_packets(path: Path, packets: Packets) -> None:

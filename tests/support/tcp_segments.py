@@ -1,20 +1,22 @@
-"""Made-up TCP, placed by each segment's first byte, and the items that come of it or of captured packets."""
+"""Made-up TCP, placed by each segment's first byte, and UDP; the items of them and of captured packets."""
 
 from __future__ import annotations
 
 import itertools
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from hypothesis import strategies as st
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Gap, Item
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
+from kiebitz.proxy.flows.packet_flows import PacketReorderer
+from kiebitz.proxy.flows.server_detection import DirectionDetector
 from kiebitz.proxy.flows.tcp import TcpFlows
-from kiebitz.proxy.flows.tcp_order import SegmentReorderer
+from kiebitz.proxy.flows.tcp_order import REORDER_TIMEOUT_NS, RESET_TIMEOUT_NS, SegmentReorderer
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
@@ -34,17 +36,14 @@ Sent = tuple[int, Segment]
 def packed(endpoint: str) -> tuple[bytes, bytes]:
     """Return address and port as packed in packets."""
     host, _, port = endpoint.rpartition(":")
+    if host.startswith("["):
+        return socket.inet_pton(socket.AF_INET6, host[1:-1]), struct.pack(">H", int(port))
     return socket.inet_aton(host), struct.pack(">H", int(port))
 
 
 def flow(source: str, destination: str) -> bytes:
     (source_ip, source_port), (destination_ip, destination_port) = packed(source), packed(destination)
     return source_ip + destination_ip + source_port + destination_port
-
-
-def sender_and_receiver(number: int) -> tuple[Side, Side]:
-    """Return the sides of a line of a conversation: each third one is the server's."""
-    return ("c", "s") if number % 3 else ("s", "c")
 
 
 def sent(
@@ -89,22 +88,127 @@ def handshake(ms: float = 0, client: str = CLIENT, server: str = SERVER) -> list
     ]
 
 
-def segments_of(text: str) -> list[Sent]:
-    """Return the segments of a text such as "handshake; 1 c PA at=5 'hello'": see `sent`."""
-    found: list[Sent] = []
-    for part in text.split("; "):
-        if part == "handshake":
-            found += handshake()
-            continue
-        head, _, data = part.rstrip("'").partition(" '")
-        ms, who, flags, *options = head.split()
-        pairs = (option.split("=") for option in options)
-        values: dict[str, Any] = {
-            key: value if key in ("client", "server") else int(value) for key, value in pairs
-        }
-        said = data.encode().decode("unicode_escape").encode("latin-1")
-        found.append(sent(float(ms), "c" if who == "c" else "s", flags.strip("-"), said, **values))
-    return found
+def line_of(number: int) -> bytes:
+    """Return a line of a conversation."""
+    return b"line %d, which is so long\n" % number
+
+
+def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
+    """Return a whole connection with this many lines: each third one is the server's."""
+    segments = handshake()
+    at = {"c": 0, "s": 0}
+    sides: tuple[Side, Side]
+    for number in range(lines):
+        sides = ("c", "s") if number % 3 else ("s", "c")
+        who, other = sides
+        segments.append(sent(1 + number * pause_ms, who, "PA", line_of(number), at=at[who], ack=at[other]))
+        at[who] += len(line_of(number))
+    ms = 1 + lines * pause_ms
+    segments.append(sent(ms, "c", "FA", at=at["c"], ack=at["s"]))
+    segments.append(sent(ms + 1, "s", "FA", at=at["s"], ack=at["c"] + 1))
+    segments.append(sent(ms + 2, "c", "A", at=at["c"] + 1, ack=at["s"] + 1))
+    return segments
+
+
+class Flows(Protocol):
+    """What turns packets into items."""
+
+    def feed(self, packet: Any, ts_ns: int, items: list[Item], /) -> None: ...
+
+    def expire(self, ts_ns: int, items: list[Item], /) -> None: ...
+
+    def close(self, ts_ns: int, items: list[Item], /) -> None: ...
+
+
+def live(rst_timeout_ns: int = REORDER_TIMEOUT_NS, streams: int = 100) -> SegmentReorderer:
+    """Return the flows of live segments to port 9000."""
+    flows = TcpFlows(itertools.count(1), by_word, frozenset({9000}), max_streams=streams)
+    return SegmentReorderer(flows, rst_timeout_ns)
+
+
+class FromFile:
+    """The order of a whole file of segments."""
+
+    def __init__(self, *_: object) -> None:
+        self.segments: list[Sent] = []
+
+    def feed(self, segment: Segment, ts_ns: int, _items: list[Item]) -> None:
+        self.segments.append((ts_ns, segment))
+
+    def expire(self, ts_ns: int, items: list[Item]) -> None:
+        raise NotImplementedError
+
+    def close(self, ts_ns: int, items: list[Item]) -> None:
+        order = PacketReorderer()
+        tcp = live(RESET_TIMEOUT_NS)
+        for sent_ns, segment in [*order.add(self.segments, 0), *order.close()]:  # type: ignore[arg-type]  # pairs
+            tcp.feed(segment, sent_ns, items)  # type: ignore[arg-type]  # a segment
+        tcp.close(ts_ns, items)
+
+
+END_NS = 10_000 * SECOND
+
+
+def fed(sorter: Flows, segments: Iterable[tuple[int, Any]], close_ns: int | None = END_NS) -> list[Item]:
+    """Return the items of packets, up to an end at a time, or without one."""
+    items: list[Item] = []
+    for ts_ns, segment in segments:
+        sorter.feed(segment, ts_ns, items)
+    if close_ns is not None:
+        sorter.close(close_ns, items)
+    return items
+
+
+NAMES = {
+    **{"A": CLIENT, "B": "10.0.0.2:50001", "C": "10.0.0.3:50002", "S": SERVER},
+    **{"A6": "[2001:db8::1]:50000", "S6": "[2001:db8::9]:9000"},
+}
+"""Ends of datagrams."""
+
+
+def packets_of(step: str) -> list[tuple[int, Any]]:
+    """Return the packets of a step of tcp_flows.txt (see `sent`) or udp_flows.txt."""
+    if step == "handshake":
+        return [*handshake()]
+    head, _, data = step.rstrip("'").partition(" '")
+    ms, who, *rest = head.split()
+    said = data.encode().decode("unicode_escape").encode("latin-1")
+    if ">" in who:
+        source, destination = who.split(">")
+        return [(int(ms) * MILLISECOND, (flow(NAMES[source], NAMES[destination]), said, 0, 0))]
+    flags, *options = rest
+    pairs = (option.split("=") for option in options)
+    values: dict[str, Any] = {
+        key: NAMES.get(value, value) if key in ("client", "server") else int(value) for key, value in pairs
+    }
+    return [sent(float(ms), "c" if who == "c" else "s", flags.strip("-"), said, **values)]
+
+
+def play(
+    steps: Iterable[str], make: Callable[[DirectionDetector, frozenset[int]], Flows]
+) -> tuple[list[str], list[Item]]:
+    """Return the descriptions of the items that come of the steps of a text file, and the items.
+
+    Besides packets these are `by word` and `ports 9000`, which help to find the server, and `expire 5000`,
+    until which time goes on.
+    """
+    steps = "; ".join(steps).split("; ")
+    ports = [int(port) for step in steps if step.startswith("ports ") for port in step.split()[1:]]
+    flows = make(by_word if "by word" in steps else lambda *_: None, frozenset(ports))
+    lines: list[str] = []
+    items: list[Item] = []
+    known: set[int] = set()
+    shown = 0
+    for step in steps:
+        if step.startswith("expire "):
+            lines += [*told(items[shown:], known), step]
+            shown = len(items)
+            flows.expire(round(float(step.split()[1]) * MILLISECOND), items)
+        elif step != "by word" and not step.startswith("ports "):
+            for ts_ns, packet in packets_of(step):
+                flows.feed(packet, ts_ns, items)
+    flows.close(END_NS, items)
+    return lines + told(items[shown:], known), items
 
 
 def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) -> list[Item]:
@@ -122,17 +226,26 @@ def items_of_packets(packets: Iterable[RawPacket], ports: Iterable[int] = ()) ->
     return items
 
 
-def told(items: Iterable[Item]) -> list[str]:
-    """Describe items: stream, direction, offset and content; the time in milliseconds for an End."""
+def told(items: Iterable[Item], known: set[int] | None = None) -> list[str]:
+    """Describe items: stream, direction, offset and content; the time in milliseconds for an End.
+
+    A stream that is not in `known` and has other ends than CLIENT and SERVER is described first.
+    """
+    known = set() if known is None else known
     lines = []
     for item in items:
         number = item.stream.id
+        if number not in known:
+            known.add(number)
+            if (item.stream.client, item.stream.server) != (CLIENT, SERVER):
+                lines.append(f"{number} {item.stream.client} {item.stream.server}")
         if isinstance(item, Chunk):
-            lines.append(f"{number} {item.direction} @{item.offset} {item.data.decode('latin-1')}")
+            text = f" {item.data.decode('latin-1')}" if item.data else ""
+            lines.append(f"{number} {item.direction} @{item.offset}{text}")
         elif isinstance(item, Gap):
             lines.append(f"{number} {item.direction} @{item.offset} gap {item.length or '?'}")
         elif isinstance(item, Fault):
-            lines.append(f"{number} {item.direction} @{item.offset} {item.code} {item.length}")
+            lines.append(f"{number} {item.direction} @{item.offset} {item.code} {item.length}: {item.text}")
         elif isinstance(item, End):
             lines.append(f"{number} {item.reason} {item.ts_ns // MILLISECOND}")
     return lines
