@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from conversation_files import Block, blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snapshots import DATA, as_bytes, as_text
 from strength import times
 from tcp_segments import plain
 
-from kiebitz.dissectors.model import Altered, Chunk, Direction, End, Fault, Gap, Item, Stream
+from kiebitz.dissectors.model import Altered, Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.proxy.alterer import Mark
 from kiebitz.proxy.journal.reader import JournalError, JournalReader
 from kiebitz.proxy.journal.writer import ALTERED, HEAD, MAX_PAYLOAD, JournalWriter
@@ -54,49 +57,66 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_every_kind_of_record(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path / "journal")
-    number = writer.open("udp", "127.0.0.1:5000", "[::1]:9000", 1)
-    writer.chunk(number, "c2s", 2, 0, b"ROLL")
-    writer.chunk(number, "s2c", 3, 0, b"")
-    writer.chunk(number, "c2s", 3, 4, bytes(range(256)) * 256)
-    writer.fault(number, "c2s", 4, 65540, "port-unreachable", "nobody listens – dort")
-    writer.altered(number, "c2s", 4, 65540, 0, Mark("drop", "--drop 'x'", 3, b"ROLL;1", "ROLL", '{"t":1}'))
-    writer.altered(number, "s2c", 4, 0, 7, Mark("insert", "hooks.py", None, None, None, None))
-    writer.end(number, 5, "idle")
-    writer.close()
-    reader = JournalReader(tmp_path / "journal", base=41)
-    items = read_all(reader)
-    assert [plain(item) for item in items] == [
-        ("Chunk", 42, "c2s", 2, 0, b"ROLL", 0),
-        ("Chunk", 42, "s2c", 3, 0, b"", 0),
-        ("Chunk", 42, "c2s", 3, 4, bytes(range(256)) * 256, 0),
-        (
-            "Fault",
-            42,
-            "c2s",
-            4,
-            65540,
-            "port-unreachable",
-            "nobody listens – dort",
-            0,
-            *OF_NETWORK,
-            "warning",
-            False,
-        ),
-        ("Altered", 42, "c2s", 4, 65540, 0, "drop", "--drop 'x'", 3, b"ROLL;1", "ROLL", '{"t":1}'),
-        ("Altered", 42, "s2c", 4, 0, 7, "insert", "hooks.py", None, None, None, None),
-        ("End", 42, 5, "idle"),
-    ]
-    stream = items[0].stream
-    assert (stream.transport, stream.client, stream.server, stream.opened_ns) == (
-        "udp",
-        "127.0.0.1:5000",
-        "[::1]:9000",
-        1,
-    )
-    assert all(item.stream is stream for item in items)
-    assert reader.stopped
+def journaled(steps: str, directory: Path) -> list[str]:
+    """Return what is read of the journal of a line in journal.txt, and what is reported."""
+    lines: list[str] = []
+    disk_has_room = True
+    settings: dict[str, Any] = {
+        **{"on_trouble": lambda text: lines.append(f"! {text}"), "has_room": lambda: disk_has_room},
+        "retry_seconds": 0.0,
+    }
+    reader = JournalReader(directory)
+    writer = None
+    streams = set()
+    with ExitStack() as disk:
+        for ts_ns, step in enumerate([*steps.split("; "), "read"], 1):
+            word, *rest = re.findall(r"'[^']*'|\S+", step)
+            if word == "retry":
+                settings["retry_seconds"] = float(rest[0])
+                continue
+            writer = writer or JournalWriter(directory, **settings)
+            values: list[Any] = [int(value) if value.isdecimal() else value.strip("'") for value in rest]
+            if word == "full":
+                disk.enter_context(largest_file(0))
+            elif word in ("crowded", "free"):
+                disk.close()
+                disk_has_room = word == "free"
+            elif word == "open":
+                transport, client, server = values
+                writer.open(transport, client, server, ts_ns)
+            elif word == "altered":
+                number, direction, offset, length, kind, *more = values
+                rule, since, original, name, fields = [*more, *[None] * 5][:5]
+                mark = Mark(kind, rule or "", since, original and as_bytes(original), name, fields)
+                writer.altered(number, direction, ts_ns, offset, length, mark)
+            elif word in ("chunk", "fault"):
+                number, direction, offset, *what = values
+                told = [as_bytes(what[0])] if word == "chunk" else what
+                getattr(writer, word)(number, direction, ts_ns, offset, *told)
+            elif word == "end":
+                writer.end(values[0], ts_ns, values[1])
+            elif word != "read":
+                getattr(writer, word)()
+            else:
+                for item in read_all(reader):
+                    stream = item.stream
+                    if stream.id not in streams:
+                        streams.add(stream.id)
+                        ends = f"{stream.transport} {stream.client} {stream.server}"
+                        lines.append(f"{stream.id} opened {stream.opened_ns} {ends}")
+                    kind, _, *fields = plain(item)
+                    shown = (
+                        f"'{as_text(field)}'" if isinstance(field, bytes) else str(field) for field in fields
+                    )
+                    lines.append(f"{stream.id} {kind} {' '.join(shown)}")
+                lines.append("stopped" if reader.stopped else "-")
+    return lines
+
+
+@pytest.mark.parametrize("block", blocks(DATA / "journal.txt").values(), ids=lambda block: block.title)
+def test_cases(block: Block, tmp_path: Path) -> None:
+    (steps,) = block.steps
+    check(block, "\n".join([steps, *(f"    {line}" for line in journaled(steps, tmp_path))]))
 
 
 def test_an_alteration_is_cut_to_what_a_record_holds(tmp_path: Path) -> None:
@@ -141,26 +161,6 @@ def test_an_alteration_that_no_writer_wrote_is_damage(tmp_path: Path, payload: b
         read_all(reader)
 
 
-def test_of_an_alteration_that_is_lost_a_hole_is_left(tmp_path: Path) -> None:
-    """Otherwise a peer would be blamed for Kiebitz's change."""
-    has_room = True
-    writer = writer_of(tmp_path, on_trouble=lambda _: None, has_room=lambda: has_room, retry_seconds=0)
-    number = writer.open("udp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
-    writer.chunk(number, "c2s", 2, 0, b"ROLL")
-    writer.flush()
-    has_room = False
-    writer.altered(number, "c2s", 3, 4, 0, Mark("drop", "", 3, b"ROLL", "ROLL", "{}"))
-    writer.flush()
-    has_room = True
-    writer.chunk(number, "c2s", 4, 4, b"SEE")
-    writer.close()
-    assert [plain(item) for item in read_all(JournalReader(tmp_path))] == [
-        ("Chunk", 1, "c2s", 2, 0, b"ROLL", 0),
-        ("Gap", 1, "c2s", 3, 4, 0),
-        ("Chunk", 1, "c2s", 4, 4, b"SEE", 0),
-    ]
-
-
 def test_it_is_private(tmp_path: Path) -> None:
     writer_of(tmp_path / "journal").close()
     assert stat.S_IMODE((tmp_path / "journal").stat().st_mode) == 0o700
@@ -173,32 +173,17 @@ def test_an_old_journal_is_not_overwritten(tmp_path: Path) -> None:
         writer_of(tmp_path)
 
 
-def test_reading_while_it_is_written(tmp_path: Path) -> None:
-    (tmp_path / "journal").mkdir(0o700)
-    reader = JournalReader(tmp_path / "journal")
-    assert reader.read() == []
-    pending: list[int] = []
-    writer = writer_of(tmp_path / "journal")
-    writer.on_pending = lambda: pending.append(1)
-    number = writer.open("udp", "a:1", "b:2", 1)
-    writer.chunk(number, "c2s", 2, 0, b"x")
-    assert len(pending) == 1
-    assert reader.read() == []
-    writer.flush()
-    assert [plain(item) for item in reader.read()] == [("Chunk", 1, "c2s", 2, 0, b"x", 0)]
-    assert reader.read() == []
-    assert not reader.stopped
-    writer.close()
-    assert reader.read() == []
-    assert reader.stopped
-
-
 def test_whether_the_reader_is_behind(tmp_path: Path) -> None:
     writer = writer_of(tmp_path, segment_bytes=1000)
     number = writer.open("udp", "a:1", "b:2", 1)
+    pending: list[int] = []
+    writer.on_pending = lambda: pending.append(1)
     for i in range(100):
         writer.chunk(number, "c2s", i, i * 100, bytes(100))
+        writer.chunk(number, "s2c", i, i, b"x")
         writer.flush()
+    # Once per flush.
+    assert len(pending) == 99
     reader = JournalReader(tmp_path)
     ends = []
     while reader.read(limit=3):
@@ -425,57 +410,6 @@ def test_a_damaged_journal_is_said_to_be_one(tmp_path: Path, spoil: Callable[[by
     reader.close()
 
 
-def test_a_full_disk_costs_records_but_no_order(tmp_path: Path) -> None:
-    """Bytes that cannot be written become gaps of known length; streams keep their beginnings and ends."""
-    said: list[str] = []
-    writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=0.0)
-    first = writer.open("udp", "a:1", "b:2", 1)
-    writer.chunk(first, "c2s", 2, 0, b"before")
-    writer.flush()
-    with largest_file(0):
-        writer.chunk(first, "c2s", 3, 6, b"lost")
-        writer.flush()
-        writer.chunk(first, "c2s", 4, 10, b"lost too")
-        second = writer.open("udp", "c:3", "b:2", 5)
-        writer.chunk(second, "s2c", 6, 0, b"")
-        writer.fault(second, "c2s", 7, 0, "code", "text")
-        writer.flush()
-        third = writer.open("udp", "d:4", "b:2", 8)
-        writer.chunk(third, "c2s", 9, 0, b"abc")
-        writer.end(third, 10, "evicted")
-        writer.end(first, 11, "idle")
-        writer.flush()
-    writer.chunk(second, "s2c", 12, 0, b"after")
-    writer.close()
-    reader = JournalReader(tmp_path)
-    items = read_all(reader)
-    assert [plain(item) for item in items] == [
-        ("Chunk", 1, "c2s", 2, 0, b"before", 0),
-        ("Gap", 1, "c2s", 3, 6, 12),
-        ("End", 1, 11, "idle"),
-        ("Gap", 2, "s2c", 6, 0, 0),
-        ("Gap", 3, "c2s", 9, 0, 3),
-        ("End", 3, 10, "evicted"),
-        ("Chunk", 2, "s2c", 12, 0, b"after", 0),
-    ]
-    assert items[3].stream.client == "c:3"
-    assert reader.stopped
-    assert len(said) == 2
-    assert said[0].startswith("The journal cannot be written: ")
-    assert said[1].endswith("; 15 bytes of 3 streams are missing.")
-
-
-def test_an_incomplete_write_is_reported(tmp_path: Path) -> None:
-    said: list[str] = []
-    writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=0.0)
-    number = writer.open("udp", "a:1", "b:2", 1)
-    writer.flush()
-    with largest_file(0):
-        writer.chunk(number, "s2c", 2, 0, b"lost")
-        writer.close()
-    assert "4 bytes of 1 stream are missing, and are not recorded as missing" in said[-1]
-
-
 @settings(max_examples=times(60), deadline=None)
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=12), st.integers(0, 1000))
 def test_a_write_cut_short_leaves_no_half_record(datagrams: list[bytes], room: int) -> None:
@@ -538,21 +472,6 @@ def test_a_bound_without_room_for_segments_is_refused(tmp_path: Path) -> None:
         writer_of(tmp_path, max_bytes=1000, segment_bytes=500)
 
 
-def test_a_disk_that_stays_full_is_asked_now_and_then(tmp_path: Path) -> None:
-    said: list[str] = []
-    writer = writer_of(tmp_path, on_trouble=said.append, retry_seconds=3600.0)
-    number = writer.open("udp", "a:1", "b:2", 1)
-    with largest_file(0):
-        writer.flush()
-    writer.chunk(number, "c2s", 2, 0, b"lost: it is not tried yet")
-    writer.flush()
-    assert (tmp_path / "00000001.journal").stat().st_size == 0
-    writer.close()
-    reader = JournalReader(tmp_path)
-    assert [plain(item) for item in read_all(reader)] == [("Gap", 1, "c2s", 2, 0, 25)]
-    assert reader.stopped
-
-
 @pytest.mark.full
 def test_many_streams_that_came_and_went_unseen_are_not_remembered_forever(tmp_path: Path) -> None:
     said: list[str] = []
@@ -568,32 +487,3 @@ def test_many_streams_that_came_and_went_unseen_are_not_remembered_forever(tmp_p
     assert len([item for item in ends if isinstance(item, End)]) == 16_384
     assert sum(item.length or 0 for item in ends if isinstance(item, Gap)) == 4 * 16_384
     assert "80,000 bytes of 20,000 streams (3,616 of which are not recorded at all) are missing" in said[-1]
-
-
-def test_an_abandoned_journal_grows_no_more(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path)
-    number = writer.open("udp", "a:1", "b:2", 1)
-    writer.chunk(number, "c2s", 2, 0, b"read later")
-    writer.flush()
-    writer.abandon()
-    for i in range(1000):
-        writer.chunk(number, "c2s", i, 0, bytes(1000))
-    writer.close()
-    reader = JournalReader(tmp_path)
-    assert [plain(item) for item in read_all(reader)] == [("Chunk", 1, "c2s", 2, 0, b"read later", 0)]
-    assert not reader.stopped
-
-
-def test_faults_do_not_count_as_lost_bytes(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path, on_trouble=lambda _: None, retry_seconds=0.0)
-    number = writer.open("udp", "a:1", "b:2", 1)
-    writer.flush()
-    with largest_file(0):
-        writer.fault(number, "c2s", 2, 0, "code", "text")
-        writer.flush()
-    writer.fault(number, "c2s", 3, 0, "code", "later")
-    writer.close()
-    items = read_all(JournalReader(tmp_path))
-    assert len(items) == 1
-    assert isinstance(items[0], Fault)
-    assert items[0].text == "later"

@@ -9,14 +9,16 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from command import ROOT
+from conversation_files import Block, blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snapshots import DATA
 from strength import times
 from tcp_segments import plain
 
 from kiebitz.dissectors.model import Altered, Chunk, End, Fault, Gap, Item, Stream
 from kiebitz.proxy.taps.jetstream import MessagePosition, ReceivedMessage
-from kiebitz.proxy.taps.merger import LOST_NS, MAX_HELD, WAIT_NS, Merger
+from kiebitz.proxy.taps.merger import MAX_HELD, WAIT_NS, Merger
 from kiebitz.proxy.taps.publisher import BatchBuilder
 from kiebitz.proxy.taps.wire_format import (
     VERSION,
@@ -206,72 +208,32 @@ def said(tap: str, first: int, *words: tuple[float, str], until_ms: float = 0, o
     return batch
 
 
-def test_items_of_several_taps_are_in_the_order_of_their_times() -> None:
-    desk = Desk()
-    desk.take(said("a", 0, until_ms=1), 5)
-    desk.take(said("b", 0, until_ms=1), 5)
-    desk.take(said("a", 0, (10, "one"), (30, "three"), until_ms=35), 40)
-    # What b has from before 30 may still come.
-    assert desk.ready(50) == []
-    desk.take(said("b", 0, (20, "two"), until_ms=45), 60)
-    assert desk.ready(61) == ["one", "two", "three"]
+def merged(steps: Iterable[str]) -> list[str]:
+    """Return what a merger gives out and reports, as in taps.txt."""
+    desk, lines = Desk(), list[str]()
+    for step in "; ".join(steps).split("; "):
+        at_ms, *rest = step.removeprefix("ready ").split()
+        if rest:
+            tap, first, *parts = rest
+            named = {name: float(value) for name, value in (part.split("=") for part in parts if "=" in part)}
+            words = [(float(ms), word) for word, ms in (part.split("@") for part in parts if "@" in part)]
+            until_ms, offset = named.get("until", 0), int(named.get("offset", 0))
+            batch = said(tap, int(first), *words, until_ms=until_ms, offset=offset)
+            desk.take(batch, float(at_ms), named.get("ahead", 0))
+            continue
+        given = []
+        for item in desk.merger.ready(NOON_NS + round(float(at_ms) * 1e6)):
+            what = f"gap of {item.length} at {item.offset}" if isinstance(item, Gap) else shown([item])[0]
+            given.append(f"{what}@{(item.ts_ns - NOON_NS) / 1e6:g}")
+        lines.append(f"{', '.join(given) or '-'}; recorded to {desk.merger.recorded_to().sequence}")
+        lines += [f"! {sentence}" for sentence in desk.told]
+        desk.told.clear()
+    return lines
 
 
-def test_a_tap_that_is_not_received_is_waited_for_but_not_for_ever() -> None:
-    desk = Desk()
-    desk.take(said("a", 0, until_ms=1), 5)
-    desk.take(said("b", 0, until_ms=1), 5)
-    desk.take(said("a", 0, (10, "one"), until_ms=11), 20)
-    wait_ms = WAIT_NS / 1e6
-    assert desk.ready(wait_ms) == []
-    assert desk.ready(10 + wait_ms) == ["one"]
-    # What comes late is put in where it comes.
-    desk.take(said("b", 0, (5, "late"), until_ms=wait_ms), 20 + wait_ms)
-    desk.take(said("a", 1, (30 + wait_ms, "two"), until_ms=40 + wait_ms, offset=3), 50 + wait_ms)
-    assert desk.ready(60 + wait_ms)[0] == "late"
-
-
-def test_clocks_that_differ_are_set_right() -> None:
-    desk = Desk()
-    for delay in (40, 2, 15):
-        desk.take(said("a", 0), delay, ahead_ms=5000 - delay)
-    desk.take(said("b", 0, until_ms=100), 1)
-    desk.take(said("a", 0, (5010, "one"), until_ms=5200), 20, ahead_ms=4980)
-    desk.take(said("b", 0, (15, "two"), until_ms=100), 25)
-    items = desk.merger.ready(NOON_NS + 30_000_000)
-    assert shown(items) == ["one", "two"]
-    assert "the clock of the tap a is 5.0 s ahead of the server's; its times are corrected" in desk.told
-    # By the message that was quickest.
-    assert items[0].ts_ns == NOON_NS + 12_000_000
-
-
-def test_duplicate_and_partial_segments_are_merged() -> None:
-    desk = Desk()
-    desk.take(said("a", 0, (1, "one"), (2, "two")), 10)
-    desk.take(said("a", 0, (1, "one"), (2, "two")), 20)
-    desk.take(said("a", 1, (2, "two"), (3, "three"), offset=3), 30)
-    assert desk.ready(40) == ["one", "two", "three"]
-
-
-def test_early_segments_wait_for_their_predecessors() -> None:
-    desk = Desk()
-    desk.take(said("a", 1, (2, "two"), offset=3), 10)
-    assert desk.ready(20) == []
-    assert desk.merger.recorded_to() == MessagePosition(1, 0)
-    desk.take(said("a", 0, (1, "one")), 30)
-    assert desk.ready(40) == ["one", "two"]
-    assert desk.merger.recorded_to() == MessagePosition(1, 2)
-
-
-def test_missing_data_becomes_a_gap_of_known_length() -> None:
-    desk = Desk()
-    desk.take(said("a", 0, (1, "one")), 10)
-    desk.take(said("a", 2, (3, "three"), offset=6), 20)
-    items = desk.merger.ready(NOON_NS + LOST_NS + 30_000_000)
-    assert shown(items) == ["one", "gap", "three"]
-    assert isinstance(items[1], Gap)
-    assert (items[1].offset, items[1].length) == (3, 3)
-    assert "items 2 to 2 of the tap a are lost: JetStream does not have them" in desk.told
+@pytest.mark.parametrize("block", blocks(DATA / "taps.txt").values(), ids=lambda block: block.title)
+def test_cases(block: Block) -> None:
+    check(block, "\n".join([*block.steps, *(f"    {line}" for line in merged(block.steps))]))
 
 
 def test_little_waits_for_what_never_comes() -> None:
