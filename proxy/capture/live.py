@@ -178,7 +178,7 @@ def _cost(packet: RawPacket) -> int:
 
 # The largest IP packet, 65,535 bytes, after an Ethernet header with some VLAN tags.
 _MAX_PACKET = 65_535 + 64
-_RECEIVE_BUFFER = 16 << 20
+RECEIVE_BUFFER = 16 << 20
 _LINUX = sys.platform.startswith("linux")
 
 # From linux/socket.h, linux/if_packet.h, and asm-generic/socket.h; the socket module has no names for them.
@@ -216,12 +216,15 @@ class Sniffer:
     Args:
         interface: Name of the interface, such as `lo`.
         bpf_filter: Filter in libpcap's notation (pcap-filter(7)); None for all packets.
+        receive_buffer: Size in bytes of the kernel's queue of captured packets.
 
     Raises:
         SniffError: capturing is not possible.
     """
 
-    def __init__(self, interface: str, bpf_filter: str | None = None) -> None:
+    def __init__(
+        self, interface: str, bpf_filter: str | None = None, receive_buffer: int = RECEIVE_BUFFER
+    ) -> None:
         self.interface = interface
         self.capture = None
         """No capture file, as `CapturePipe` has."""
@@ -252,19 +255,19 @@ class Sniffer:
         except (Scapy_Exception, ValueError) as error:
             raise SniffError(f"cannot capture on {interface}: {error}") from error
         if _LINUX:
-            self._prepare_linux(self._socket.ins, loopback)
+            self._prepare_linux(self._socket.ins, loopback, receive_buffer)
 
-    def _prepare_linux(self, packets: socket.socket, loopback: bool) -> None:
+    def _prepare_linux(self, packets: socket.socket, loopback: bool, receive_buffer: int) -> None:
         packets.setblocking(False)
         if loopback:
             # Since Linux 4.20; before, scapy discards the outgoing copies one by one.
             with contextlib.suppress(OSError):
                 packets.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
         try:
-            packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
+            packets.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, receive_buffer)
         except PermissionError:
             # Only CAP_NET_ADMIN may exceed the system's limit; this goes up to it.
-            packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+            packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         # Reading resets the counters: packets dropped while scapy set up the socket do not count.
         packets.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
 

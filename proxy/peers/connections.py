@@ -121,12 +121,18 @@ class Peers:
         on_item: Callback for items to record.
         events: The peers' actions, in order.
         streams: All streams so far, by number.
+        max_clients: Maximum number of clients; further ones are closed immediately, or ignored over UDP.
     """
 
     def __init__(
-        self, sent_direction: Direction, stream_ids: Iterator[int], on_item: Callable[[Item], None]
+        self,
+        sent_direction: Direction,
+        stream_ids: Iterator[int],
+        on_item: Callable[[Item], None],
+        max_clients: int = 4096,
     ) -> None:
         self.sent_direction: Direction = sent_direction
+        self.max_clients = max_clients
         self.on_item = on_item
         self.events: asyncio.Queue[PeerEvent] = asyncio.Queue()
         self._stream_ids = stream_ids

@@ -25,9 +25,6 @@ CONNECT_SECONDS = 10.0
 
 _BACKLOG = 128
 
-_MAX_CLIENTS = 4096
-"""Maximum number of clients in a session; further ones are closed immediately, or ignored over UDP."""
-
 
 async def listen(peers: Peers, transport: Transport, host: str, port: int, server: str) -> str:
     """Act as the named server for clients of host:port; return the bound address.
@@ -90,7 +87,7 @@ class _TcpConnection(Connection, asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if self._name is not None and len(self._peers.streams) >= _MAX_CLIENTS:
+        if self._name is not None and len(self._peers.streams) >= self._peers.max_clients:
             self.disconnected.set()
             self._transport.close()
             return
@@ -189,7 +186,7 @@ class _UdpServer(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: Address) -> None:
         connection = self._clients.get(addr)
         if connection is None:
-            if len(self._clients) >= _MAX_CLIENTS:
+            if len(self._clients) >= self._peers.max_clients:
                 # Addresses can be spoofed.
                 return
             stream = self._peers.stream("udp", endpoint_text(addr), self._here)

@@ -152,7 +152,7 @@ PLANTED: dict[str, Make] = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", a_few(PLANTED, ["a file"]))
+@pytest.mark.parametrize("kind", PLANTED)
 @MITMPROXYS_LIBRARIES
 def test_a_planted_key_file_is_refused(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder_for_all(tmp_path / "shared") / "keys.json"
@@ -175,7 +175,7 @@ NO_KEYS: dict[str, tuple[Make, str]] = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", a_few(NO_KEYS, ["a pipe"]))
+@pytest.mark.parametrize("kind", NO_KEYS)
 @MITMPROXYS_LIBRARIES
 def test_an_invalid_key_file_is_not_awaited(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch

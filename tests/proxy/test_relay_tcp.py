@@ -16,13 +16,24 @@ from pathlib import Path
 
 import pytest
 from processes_and_rows import KIEBITZ, free_port, rows, running
-from tcp_relays import LOOPS, MOSTLY_UVLOOP, NewLoop, connect, connected, receive, resident_bytes, serving, to
+from tcp_relays import (
+    LOOPS,
+    MOSTLY_UVLOOP,
+    NewLoop,
+    connect,
+    connected,
+    paired,
+    receive,
+    resident_bytes,
+    serving,
+    to,
+)
 from udp_relays import HOSTS, SECONDS, V4, V6, Echo, Running, eventually, mode_problem, relaying
 from udp_relays import ask as ask_udp
 from udp_relays import client_of as udp_client_of
 from udp_relays import to as to_udp
 
-from kiebitz.dissectors.model import Chunk, End, Fault, Transport
+from kiebitz.dissectors.model import Chunk, End, Fault
 from kiebitz.proxy.forwarder import Forwarder
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay import tcp as relay_tcp
@@ -102,11 +113,7 @@ def test_bytes_of_both_ways_at_once_reach_the_other_end_and_the_journal(
     tmp_path: Path, ours: socket.AddressFamily, theirs: socket.AddressFamily, new_loop: NewLoop
 ) -> None:
     up, down = os.urandom(3_000_000), os.urandom(3_000_001)
-    with (
-        serving(theirs) as server,
-        relaying(tmp_path, to(server, ours), new_loop=new_loop) as relay,
-        connected(relay, server, ours) as (client, there),
-    ):
+    with paired(tmp_path, new_loop, ours, theirs) as (relay, client, there):
         threads = [send(client, up, 1), send(there, down, 2)]
         got: list[bytes] = []
         reader = threading.Thread(target=lambda: got.append(until_end(client)))
@@ -115,7 +122,7 @@ def test_bytes_of_both_ways_at_once_reach_the_other_end_and_the_journal(
         for thread in (*threads, reader):
             thread.join(SECONDS)
         assert got == [down]
-        names = endpoint_text(client.getsockname()), endpoint_text(server.getsockname())
+        names = endpoint_text(client.getsockname()), endpoint_text(there.getsockname())
     assert journaled(relay, "c2s") == up
     assert journaled(relay, "s2c") == down
     assert {(item.stream.transport, item.stream.client, item.stream.server) for item in relay.items} == {
@@ -127,11 +134,7 @@ def test_bytes_of_both_ways_at_once_reach_the_other_end_and_the_journal(
 
 @LOOPS
 def test_small_messages_go_at_once_and_in_order(tmp_path: Path, new_loop: NewLoop) -> None:
-    with (
-        serving() as server,
-        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
-        connected(relay, server) as (client, there),
-    ):
+    with paired(tmp_path, new_loop) as (relay, client, there):
         for i in range(300):
             client.sendall(b"!KONTRA\nNEIN\n!END\n%d" % i)
             assert there.recv(100) == b"!KONTRA\nNEIN\n!END\n%d" % i
@@ -145,11 +148,7 @@ def test_small_messages_go_at_once_and_in_order(tmp_path: Path, new_loop: NewLoo
 @LOOPS
 @pytest.mark.parametrize("first", ["client", "server"])
 def test_one_end_stops_sending_and_the_other_continues(tmp_path: Path, first: str, new_loop: NewLoop) -> None:
-    with (
-        serving() as server,
-        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
-        connected(relay, server) as (client, there),
-    ):
+    with paired(tmp_path, new_loop) as (relay, client, there):
         one, other = (client, there) if first == "client" else (there, client)
         one.sendall(b"this is all")
         one.shutdown(socket.SHUT_WR)
@@ -236,11 +235,7 @@ def _flood(sock: socket.socket) -> None:
 
 @LOOPS
 def test_a_client_that_vanishes_while_it_is_written_to(tmp_path: Path, new_loop: NewLoop) -> None:
-    with (
-        serving() as server,
-        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
-        connected(relay, server) as (client, there),
-    ):
+    with paired(tmp_path, new_loop) as (relay, client, there):
         client.close()
         assert there.recv(1) == b""
         eventually(lambda: _cannot_send(there))
@@ -261,11 +256,7 @@ def _cannot_send(sock: socket.socket) -> bool:
 def test_a_slow_reader_slows_its_peer_and_fills_no_memory(
     tmp_path: Path, slow: str, new_loop: NewLoop
 ) -> None:
-    with (
-        serving() as server,
-        relaying(tmp_path, to(server), new_loop=new_loop) as relay,
-        connected(relay, server) as (client, there),
-    ):
+    with paired(tmp_path, new_loop) as (relay, client, there):
         reader, writer = (client, there) if slow == "client" else (there, client)
         block = b"x" * (1 << 20)
         before = resident_bytes()
@@ -455,10 +446,7 @@ def test_a_low_limit_of_open_files_lowers_the_limit_of_connections(
 
 
 @LOOPS
-def test_temporarily_no_client_is_accepted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: NewLoop
-) -> None:
-    monkeypatch.setattr(relay_tcp, "_PAUSE_SECONDS", 0.1)
+def test_temporarily_no_client_is_accepted(tmp_path: Path, new_loop: NewLoop) -> None:
     with (
         serving() as server,
         relaying(tmp_path, to(server), new_loop=new_loop) as relay,
@@ -521,22 +509,25 @@ def test_stopping_while_the_server_is_being_reached(tmp_path: Path) -> None:
     assert ends(relay) == ["end"]
 
 
-def test_both_transports_in_one_relay(tmp_path: Path) -> None:
+def test_several_modes_in_one_relay(tmp_path: Path) -> None:
     with (
         Echo() as echo,
+        Echo(V6) as other,
         serving() as server,
-        relaying(tmp_path, to_udp(echo), to(server)) as relay,
-        socket.create_connection(relay.address(0), SECONDS) as client,
+        relaying(tmp_path, to_udp(echo), to_udp(other, V6), to(server)) as relay,
         udp_client_of(relay.address(1)) as datagrams,
+        udp_client_of(relay.address(2), V6) as more,
+        socket.create_connection(relay.address(0), SECONDS) as client,
     ):
         assert ask_udp(datagrams, b"one") == b"one"
+        assert ask_udp(more, b"two") == b"two"
         there, _ = server.accept()
         with there:
-            client.sendall(b"two")
-            assert there.recv(100) == b"two"
+            client.sendall(b"three")
+            assert there.recv(100) == b"three"
         target = endpoint_text(server.getsockname())
-    transports: dict[Transport, str] = {item.stream.transport: item.stream.server for item in relay.items}
-    assert transports == {"udp": echo.name, "tcp": target}
+    streams = {item.stream.id: (item.stream.transport, item.stream.server) for item in relay.items}
+    assert sorted(streams.values()) == sorted([("udp", echo.name), ("udp", other.name), ("tcp", target)])
 
 
 def test_why_it_cannot_start(tmp_path: Path) -> None:
@@ -564,11 +555,13 @@ def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
     up, down = os.urandom(500_000), os.urandom(400_000)
     with serving() as server:
         port, target = free_port("tcp"), endpoint_text(server.getsockname())
-        mode = f"reverse:tcp://{target}@{port}"
-        with running(*KIEBITZ, "relay", "-m", mode, "-w", str(database), ready="listening on tcp"):
+        options = ("-m", f"reverse:tcp://{target}@{port}", "-w", str(database), "--max-connections", "1")
+        with running(*KIEBITZ, "relay", *options, ready="listening on tcp"):
             with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
                 there, _ = server.accept()
                 with there:
+                    with socket.create_connection(("127.0.0.1", port), SECONDS) as surplus:
+                        assert surplus.recv(1) == b""
                     threads = [send(client, up, 3), send(there, down, 4)]
                     assert until_end(there) == up
                     assert until_end(client) == down
@@ -594,20 +587,3 @@ def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
         assert b"".join(data for _, _, data in chunks) == sent
         assert all(length == len(data) for _, length, data in chunks)
     assert rows(database, "SELECT data FROM chunks WHERE stream_id = 2") == [(b"!BYE\n",)]
-
-
-@pytest.mark.full
-def test_the_command_rejects_surplus_clients(tmp_path: Path) -> None:
-    with serving() as server:
-        port = free_port("tcp")
-        mode = f"reverse:tcp://{endpoint_text(server.getsockname())}@{port}"
-        options = ("-m", mode, "-w", str(tmp_path / "game.db"), "--max-connections", "1")
-        with (
-            running(*KIEBITZ, "relay", *options, ready="listening on tcp"),
-            socket.create_connection(("127.0.0.1", port), SECONDS) as client,
-            server.accept()[0] as there,
-            socket.create_connection(("127.0.0.1", port), SECONDS) as surplus,
-        ):
-            assert surplus.recv(1) == b""
-            client.sendall(b"x")
-            assert there.recv(1) == b"x"

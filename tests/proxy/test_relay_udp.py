@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
-import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
-import uvloop
 from processes_and_rows import free_port
-from strength import every
-from udp_relays import SECONDS, V4, V6, Echo, ask, client_of, eventually, mode_problem, name, relaying, to
+from tcp_relays import LOOPS, NewLoop
+from udp_relays import V4, V6, Echo, ask, client_of, eventually, mode_problem, name, relaying, to
 
 from kiebitz.dissectors.model import Chunk, End, Fault
 from kiebitz.proxy.forwarder import Forwarder
-from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay.endpoints import RelayError, resolve
 from kiebitz.proxy.relay.modes import parse_mode
 
 
-@pytest.mark.parametrize(
-    "new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"]
-)
+@LOOPS
 @pytest.mark.parametrize(("ours", "theirs"), [(V4, V4), (V6, V6), (V4, V6), (V6, V4)])
 def test_all_sizes_reach_both_ends_and_the_journal(
-    tmp_path: Path,
-    ours: socket.AddressFamily,
-    theirs: socket.AddressFamily,
-    new_loop: Callable[[], asyncio.AbstractEventLoop],
+    tmp_path: Path, ours: socket.AddressFamily, theirs: socket.AddressFamily, new_loop: NewLoop
 ) -> None:
     sent = [os.urandom(size) for size in (0, 1, 2, 1399, 1500, 9000, 0, 32_768, 65_506, 65_507)]
     with (
@@ -139,11 +127,9 @@ def test_the_longest_silent_client_gives_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", [V4, V6])
-@pytest.mark.parametrize(
-    "new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"]
-)
+@LOOPS
 def test_a_server_that_is_not_there_yet(
-    tmp_path: Path, family: socket.AddressFamily, new_loop: Callable[[], asyncio.AbstractEventLoop]
+    tmp_path: Path, family: socket.AddressFamily, new_loop: NewLoop
 ) -> None:
     with Echo(family) as server:
         mode = to(server, family)
@@ -209,20 +195,6 @@ def test_a_datagram_too_big_for_the_way_there_is_a_fault_only(tmp_path: Path) ->
     assert [(fault.code, fault.direction) for fault in faults] == [("too-big", "c2s")]
 
 
-def test_several_modes_at_once(tmp_path: Path) -> None:
-    with (
-        Echo() as one,
-        Echo(V6) as two,
-        relaying(tmp_path, to(one), to(two, V6)) as relay,
-        client_of(relay.address(0)) as a,
-        client_of(relay.address(1), V6) as b,
-    ):
-        assert ask(a, b"one") == b"one"
-        assert ask(b, b"two") == b"two"
-    assert {item.stream.server for item in relay.items} == {one.name, two.name}
-    assert len({item.stream.id for item in relay.items}) == 2
-
-
 def test_a_full_socket_queues_the_rest_in_order_and_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,24 +248,22 @@ def test_why_it_cannot_start(tmp_path: Path) -> None:
     assert "is not a valid name" in mode_problem(f"reverse:udp://{'a' * 70}.b:1@2000", tmp_path / "f")
 
 
-def test_an_unknown_name_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name_and_a_port_for_the_administrator_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def unknown(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    problem = mode_problem("reverse:udp://game.example:9@9001", tmp_path / "journal")
-    assert problem.startswith("The host 127.0.0.1 cannot be resolved: Name or service not known.")
-
-
-def test_a_port_for_the_administrator_only_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     class Unprivileged(socket.socket):
         def bind(self, _: object) -> None:
             raise PermissionError(errno.EACCES, "Permission denied")
 
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", unknown)
+        problem = mode_problem("reverse:udp://game.example:9@9001", tmp_path / "a")
+    assert problem.startswith("The host 127.0.0.1 cannot be resolved: Name or service not known.")
     monkeypatch.setattr(socket, "socket", Unprivileged)
-    problem = mode_problem("reverse:udp://127.0.0.1:9000@53", tmp_path / "journal")
+    problem = mode_problem("reverse:udp://127.0.0.1:9000@53", tmp_path / "b")
     assert "udp 127.0.0.1:53: this port is reserved for the administrator" in problem
 
 
@@ -315,112 +285,3 @@ def test_a_name_with_both_kinds_of_address_follows_the_listener(monkeypatch: pyt
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
     assert resolve("game", 9, "udp") == (V6, ("::1", 9, 0, 0))
     assert resolve("game", 9, "udp", prefer=V4) == (V4, ("127.0.0.1", 9))
-
-
-# The rest is about processes: a forwarder that is killed, one that is asked to stop, and its recorder.
-
-FORWARDER = """
-import sys
-from pathlib import Path
-from kiebitz.proxy.journal.writer import JournalWriter
-from kiebitz.proxy.relay.modes import parse_mode
-from kiebitz.proxy.journal.follower import start_child
-from kiebitz.proxy.forwarder import Forwarder, run_relay
-from udp_relays import keep_chunks
-
-def main():
-    directory, spec, recorder = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    journal = JournalWriter(directory / "journal", on_trouble=print)
-    forwarder = Forwarder([parse_mode(spec)], journal, on_notice=print)
-    if recorder == "yes":
-        child = start_child(keep_chunks, directory / "journal", directory / "kept")
-        print(child.pid, flush=True)
-    print(forwarder.relays[0].address, flush=True)
-    run_relay(forwarder)
-
-if __name__ == "__main__":
-    main()
-"""
-
-
-@contextmanager
-def forwarding_process(
-    directory: Path, server: Echo, recorder: str
-) -> Iterator[tuple[subprocess.Popen[str], int, tuple[str, int]]]:
-    script = directory / "forwarder.py"
-    script.write_text(FORWARDER)
-    process = subprocess.Popen(
-        [sys.executable, script, directory, f"reverse:udp://{server.name}@0", recorder],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    try:
-        assert process.stdout is not None
-        child = int(process.stdout.readline()) if recorder == "yes" else 0
-        host, port = process.stdout.readline().strip().split(":")
-        yield process, child, (host, int(port))
-    finally:
-        process.kill()
-        process.communicate(timeout=SECONDS)
-
-
-@pytest.mark.full
-def test_a_killed_forwarder_leaves_what_it_flushed(tmp_path: Path) -> None:
-    with (
-        Echo() as server,
-        forwarding_process(tmp_path, server, "no") as (process, _, relay),
-        client_of(relay) as client,
-    ):
-        for i in range(50):
-            ask(client, str(i).encode())
-        time.sleep(0.1)  # five times the longest wait for a flush
-        process.send_signal(signal.SIGKILL)
-        process.wait(SECONDS)
-    reader = JournalReader(tmp_path / "journal")
-    items = reader.read()
-    assert [i.data for i in items if isinstance(i, Chunk) and i.direction == "s2c"] == [
-        str(i).encode() for i in range(50)
-    ]
-    assert reader.read() == []
-    assert not reader.stopped
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("number", "ending"),
-    every(3, [(signal.SIGINT, b" stopped"), (signal.SIGTERM, b" stopped"), (signal.SIGKILL, b" killed")]),
-)
-def test_the_recorder_reads_to_the_end_however_the_forwarder_ended(
-    tmp_path: Path, number: signal.Signals, ending: bytes
-) -> None:
-    with Echo() as server, forwarding_process(tmp_path, server, "yes") as (process, child, relay):
-        with client_of(relay) as client:
-            assert ask(client, b"one,") == b"one,"
-        time.sleep(0.1)
-        # Ctrl-C reaches both of them.
-        if number == signal.SIGINT:
-            os.kill(child, number)
-        process.send_signal(number)
-        process.wait(SECONDS)
-        kept = tmp_path / "kept"
-        eventually(lambda: kept.exists() and kept.read_bytes() == b"one,one," + ending)
-    if number != signal.SIGKILL:
-        assert process.returncode == 0
-
-
-@pytest.mark.full
-def test_a_dead_recorder_stops_nothing(tmp_path: Path) -> None:
-    with (
-        Echo() as server,
-        forwarding_process(tmp_path, server, "yes") as (_, child, relay),
-        client_of(relay) as client,
-    ):
-        assert ask(client, b"before") == b"before"
-        os.kill(child, signal.SIGKILL)
-        for _ in range(100):
-            assert ask(client, b"after" * 1000) == b"after" * 1000
-    # What it has not read is there for another one.
-    said = [item.data for item in JournalReader(tmp_path / "journal").read() if isinstance(item, Chunk)]
-    assert said[:2] == [b"before"] * 2
-    assert said[2:] == [b"after" * 1000] * len(said[2:])

@@ -15,7 +15,6 @@ import pytest
 from networks import needs_libpcap, needs_rights
 from strength import a_few
 
-from kiebitz.proxy.capture import live as sniff
 from kiebitz.proxy.capture.live import Sniffer, SniffError
 from kiebitz.proxy.capture.packets import PacketDecoder, endpoints
 
@@ -75,9 +74,8 @@ def test_without_a_filter_and_without_traffic() -> None:
 
 
 @needs_rights
-def test_drops_by_the_kernel_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sniff, "_RECEIVE_BUFFER", 1)
-    with pair(socket.AF_INET, "127.0.0.1") as (one, two), Sniffer("lo") as sniffer:
+def test_drops_by_the_kernel_are_counted() -> None:
+    with pair(socket.AF_INET, "127.0.0.1") as (one, two), Sniffer("lo", receive_buffer=1) as sniffer:
         for _ in range(200):
             one.sendto(bytes(1000), two.getsockname())
         dropped = sniffer.dropped

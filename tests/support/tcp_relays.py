@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from udp_relays import HOSTS, SECONDS, V4, Running
+from udp_relays import HOSTS, SECONDS, V4, Running, relaying
 
 from kiebitz.proxy.relay.modes import Reverse
 
@@ -60,6 +60,19 @@ def connected(
         with there:
             there.settimeout(SECONDS)
             yield client, there
+
+
+@contextmanager
+def paired(
+    folder: Path, new_loop: NewLoop, ours: socket.AddressFamily = V4, theirs: socket.AddressFamily = V4
+) -> Iterator[tuple[Running, socket.socket, socket.socket]]:
+    """Yield a relay in `folder` with a connection through it: the client's socket and the server's."""
+    with (
+        serving(theirs) as server,
+        relaying(folder, to(server, ours), new_loop=new_loop) as relay,
+        connected(relay, server, ours) as (client, there),
+    ):
+        yield relay, client, there
 
 
 def receive(sock: socket.socket, count: int) -> bytes:

@@ -25,7 +25,7 @@ import os
 import re
 import shlex
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
@@ -52,22 +52,22 @@ _VARYING = [
 """Parts of an output that differ from run to run, and how a transcript shows them."""
 
 
-def played(block: Block, folder: Path) -> str:
+def played(block: Block, folder: Path, run: Callable[..., Done] = kiebitz) -> str:
     """Run the commands of a block in a folder, and return them with their output."""
     for name in ("captures", "docs"):
         (folder / name).symlink_to(ROOT / name)
-    return "\n".join(_lines(block, folder))
+    return "\n".join(_lines(block, folder, run))
 
 
-def _lines(block: Block, folder: Path) -> Iterator[str]:
+def _lines(block: Block, folder: Path, run: Callable[..., Done]) -> Iterator[str]:
     for step in re.findall(r"^.*(?:\n\|.*)*", "\n".join(block.steps), re.MULTILINE):
         yield step
         first, *rest = step.split("\n")
         body = [line.removeprefix("|").removeprefix(" ") for line in rest]
         if first.startswith("$ "):
-            yield from shown(_done(first.removeprefix("$ ")))
+            yield from shown(_done(first.removeprefix("$ "), run))
         elif first.startswith("as: "):
-            [*_lines(blocks(block.path)[first.removeprefix("as: ")], folder)]
+            [*_lines(blocks(block.path)[first.removeprefix("as: ")], folder, run)]
         else:
             yield from _prepared(first, body, folder)
 
@@ -129,7 +129,7 @@ def _talk(talk: Conversation, lines: list[str]) -> Conversation:
     return talk
 
 
-def _done(line: str) -> Done:
+def _done(line: str, run: Callable[..., Done]) -> Done:
     """Run a command line."""
     words = shlex.split(line)
     words, selected = (
@@ -141,7 +141,7 @@ def _done(line: str) -> Done:
             name, value = words.pop(0).split("=", 1)
             patch.setenv(name, value.replace("$PWD", os.getcwd()))
             names.append(name)
-        done = (on_a_terminal if "TERM" in names else kiebitz)(*words)
+        done = (on_a_terminal if "TERM" in names else run)(*words)
     if selected[:1] == ["grep"]:
         lines = done.out.splitlines(keepends=True)
         return Done(done.status, "".join(line for line in lines if re.search(selected[1], line)), done.err)

@@ -15,7 +15,6 @@ import uvloop
 
 from kiebitz.dissectors.model import Chunk, Item
 from kiebitz.proxy.forwarder import Forwarder
-from kiebitz.proxy.journal.follower import follow
 from kiebitz.proxy.journal.reader import JournalReader
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay.endpoints import RelayError, endpoint_text
@@ -161,12 +160,3 @@ def mode_problem(spec: str, directory: Path) -> str:
             on_notice=lambda code, text: None,
         )
     return str(refusal.value)
-
-
-def keep_chunks(journal: Path, kept: Path) -> None:
-    """A recorder: writes all data to one file, and at the end how the journal ended."""
-    reader = JournalReader(journal)
-    with kept.open("wb", buffering=0) as file:
-        for items in follow(reader):
-            file.write(b"".join(item.data for item in items if isinstance(item, Chunk)))
-        file.write(b" stopped" if reader.stopped else b" killed")

@@ -6,7 +6,6 @@ second environment Kiebitz is compiled, which takes minutes.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
@@ -15,14 +14,16 @@ import sysconfig
 import venv
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command import ROOT
+from command import ROOT, Done
+from conversation_files import blocks, check
 from processes_and_rows import PATIENCE_S, free_port, rows, running
 from scapy.layers.inet import IP, UDP
 from scapy.utils import wrpcap
+from snapshots import DATA
 from strength import CEILING_S
+from transcripts import played
 
 from kiebitz.services.importing.packets import import_capture
 from kiebitz.storage.database.schema import TABLES
@@ -43,8 +44,6 @@ GAME = [
     (SERVER, BOB, b"WURF bob eins"),
 ]
 """Sender, receiver and datagram. The last is malformed."""
-
-TOLD = ["alice joins", "bob joins", "alice rolls 6", "bob rolls 1"]
 
 
 class Environment:
@@ -72,8 +71,11 @@ class Environment:
         assert done.returncode == status, done.stderr
         return done
 
-    def json(self, *arguments: str, status: int = 0) -> Any:
-        return json.loads(self.run("kiebitz", *arguments, "--json", status=status).stdout)
+    def kiebitz(self, *arguments: str) -> Done:
+        """Run the command in the current folder."""
+        command = [str(self.scripts / "kiebitz"), *arguments]
+        done = subprocess.run(command, env=_plain_environment(), capture_output=True, text=True, timeout=200)
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def install(self, source: Path) -> None:
         """Install from a folder of sources, without the network."""
@@ -112,24 +114,12 @@ def fresh(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
         link.write_text(str(target))
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources / "kiebitz")
+    shutil.copytree(ROOT / "docs" / "examples", sources / "kiebitz" / "docs" / "examples", ignore=no_caches)
     shutil.copytree(PLUGIN, sources / "knobeln", ignore=no_caches)
     environment = Environment(tmp_path_factory.mktemp("environment"), is_compiled)
     environment.install(sources / "kiebitz")
     environment.install(sources / "knobeln")
     return environment
-
-
-@pytest.fixture(scope="module")
-def database(fresh: Environment) -> str:
-    packets = []
-    for number, (sender, receiver, data) in enumerate(GAME):
-        packet = IP(src=sender[0], dst=receiver[0]) / UDP(sport=sender[1], dport=receiver[1]) / data
-        packet.time = 1_700_000_000 + number / 1000
-        packets.append(packet)
-    wrpcap(str(fresh.folder / "knobeln.pcap"), packets)
-    done = fresh.run("kiebitz", "import", "knobeln.pcap", "-w", "game.db")
-    assert "8 packets, 2 streams, 8 messages" in done.stderr
-    return "game.db"
 
 
 @pytest.mark.full
@@ -201,61 +191,13 @@ def _files(folder: Path) -> set[Path]:
     }
 
 
-@pytest.mark.full
-def test_it_is_listed_with_where_it_comes_from(fresh: Environment) -> None:
-    done = fresh.run("kiebitz", "protocols")
-    listed = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
-    assert " ".join(listed["knobeln"]) == "knobeln Knobeln · kiebitz-knobeln 1.0 udp 5000 3 2"
-    assert listed["maexchen"][:4] == ["maexchen", "Mäxchen", "udp", "9000"]
-    assert done.stderr == ""
-
-
-@pytest.mark.full
-def test_its_reference_is_printed(fresh: Environment) -> None:
-    reference = fresh.run("kiebitz", "protocols", "knobeln").stdout
-    for text in (
-        "from the plug-in kiebitz-knobeln 1.0",
-        "WURF name zahl",
-        "answers HALLO",
-        "each client gets a copy",
-        "rolled{name, zahl}: {name} rolls {zahl}",
-        "knobeln.zahl",
-    ):
-        assert text in reference
-
-
-@pytest.mark.full
-def test_a_capture_is_reported_as_a_game(fresh: Environment, database: str) -> None:
-    assert [row["sentence"] for row in fresh.json("events", database)] == TOLD
-    (table,) = fresh.json("state", database)
-    assert table["protocol"] == "knobeln"
-    assert table["state"] == {"players": {"alice": {}, "bob": {}}, "rolls": {"alice": 6, "bob": 1}}
-    (before,) = fresh.json("state", database, "--at", "#3")
-    assert before["state"]["rolls"] == {"alice": 6}
-    assert '"alice": 6' in fresh.run("kiebitz", "state", database).stdout
-
-
-@pytest.mark.full
-def test_a_diagnostic_is_reported_at_its_byte(fresh: Environment, database: str) -> None:
-    (diagnostic,) = fresh.json("check", database, status=3)
-    assert (diagnostic["code"], diagnostic["blame"], diagnostic["clause"]) == (
-        "bad-number",
-        "server",
-        "Spiel",
-    )
-    assert (diagnostic["offset_in_msg"], diagnostic["length"], diagnostic["bytes"]) == (9, 4, "eins")
-    shown = fresh.run("kiebitz", "check", database, status=3).stdout
-    assert "| WURF bob eins\n   |          ^^^^\n" in shown
-
-
-@pytest.mark.full
-def test_its_names_can_be_filtered_by(fresh: Environment, database: str) -> None:
-    found = fresh.json("messages", database, "-Y", "knobeln.zahl == 6")
-    assert [(row["name"], row["client"]) for row in found] == [
-        ("WURF", "10.0.0.1:40001"),
-        ("WURF", "10.0.0.2:40002"),
-    ]
-    assert fresh.run("kiebitz", "redissect", database, "-d", "udp.port==5000,knobeln").stderr == ""
+def capture_game(folder: Path) -> None:
+    packets = []
+    for number, (sender, receiver, data) in enumerate(GAME):
+        packet = IP(src=sender[0], dst=receiver[0]) / UDP(sport=sender[1], dport=receiver[1]) / data
+        packet.time = 1_700_000_000 + number / 1000
+        packets.append(packet)
+    wrpcap(str(folder / "knobeln.pcap"), packets)
 
 
 @pytest.mark.full
@@ -283,24 +225,17 @@ def test_a_relay_records_it(fresh: Environment, monkeypatch: pytest.MonkeyPatch)
     assert rows(live, "SELECT DISTINCT protocol FROM streams") == [("knobeln",)]
 
 
-# The last one, as it takes the plug-in away.
 @pytest.mark.full
-def test_without_the_plugin_its_database_stays_readable(fresh: Environment, database: str) -> None:
+def test_with_the_plugin_and_without(
+    fresh: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the last test, as it takes the plug-in away."""
+    monkeypatch.chdir(tmp_path)
+    capture_game(tmp_path)
+    with_it, without = blocks(DATA / "installed_plugin.txt").values()
+    check(with_it, played(with_it, tmp_path, fresh.kiebitz))
     fresh.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", "kiebitz-knobeln")
-    assert "knobeln" not in fresh.run("kiebitz", "protocols").stdout
-    assert [(row["kind"], row["sentence"]) for row in fresh.json("events", database)] == [
-        ("joined", "joined name=alice"),
-        ("joined", "joined name=bob"),
-        ("rolled", "rolled name=alice zahl=6"),
-        ("rolled", "rolled name=bob zahl=1"),
-    ]
-    done = fresh.run("kiebitz", "events", database)
-    assert (
-        "there is no protocol knobeln here: give its file with -P, or install its plug-in with pip"
-        in done.stderr
-    )
-    assert fresh.json("state", database)[0]["state"]["rolls"] == {"alice": 6, "bob": 1}
-    assert len(fresh.json("messages", database)) == len(GAME)
-    assert len(fresh.json("check", database, status=3)) == 1
-    wrong = fresh.run("kiebitz", "messages", database, "-Y", "knobeln.zahl == 6", status=2).stderr
-    assert "if knobeln is a plug-in's protocol, install that with pip" in wrong
+    (tmp_path / "without").mkdir()
+    monkeypatch.chdir("without")
+    (tmp_path / "game.db").rename("game.db")
+    check(without, played(without, tmp_path / "without", fresh.kiebitz))
