@@ -8,6 +8,7 @@ from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import port_of
+from kiebitz.dissectors.registry import dissector_of, not_installed
 from kiebitz.services.decode_as import parse_decode_as
 from kiebitz.services.faults import infrequent_gc
 from kiebitz.services.recording.note import refuse_if_unfinished
@@ -50,7 +51,7 @@ def redissect(database: str, decode_as: tuple[str, ...]) -> None:
     for transport, server, protocol in lost:
         port = port_of(server)
         if (transport, port) not in forced:
-            warn(
-                f"{server} was decoded as {protocol} before and is not recognised now;"
-                f" to decode it as {protocol}: -d {transport}.port=={port},{protocol}"
-            )
+            remedy = f"to decode it as {protocol}: -d {transport}.port=={port},{protocol}"
+            if dissector_of(protocol) is None:
+                remedy = not_installed(protocol)
+            warn(f"{server} was decoded as {protocol} before and is not recognised now; {remedy}")

@@ -119,7 +119,8 @@ def _redissect_all(
                 on_progress(done, total)
         inspection.finish()
         _write(connection, inspection)
-        lost += sorted(session.server_protocols - server_protocols(session.timeline))
+        recognized = {row[:2] for row in server_protocols(session.timeline)}
+        lost += sorted(row for row in session.server_protocols if row[:2] not in recognized)
     if "protocol_files" in optional_tables(connection):
         connection.execute("DELETE FROM protocol_files WHERE name NOT IN (SELECT protocol FROM tables)")
     return lost

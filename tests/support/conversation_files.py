@@ -20,6 +20,7 @@ A block with the title `protocol NAME` is a protocol file; the step `by NAME` in
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -104,7 +105,13 @@ def check(block: Block, made: str) -> None:
     """Compare the text of a block with one made anew, or write that into the file."""
     if os.environ.get("KIEBITZ_SNAPSHOTS") == "write":
         old, new = (f"== {block.title}\n{text}\n" for text in (block.text, made))
-        block.path.write_text(block.path.read_text().replace(old, new))
+        with block.path.open("r+") as file:
+            # Other processes write other blocks.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            text = file.read().replace(old, new)
+            file.seek(0)
+            file.truncate()
+            file.write(text)
     else:
         compare(f"{block.path.name}: {block.title}", block.text, made)
 
