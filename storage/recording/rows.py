@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice, repeat
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -131,10 +131,13 @@ def insert(connection: sqlite3.Connection, table: str, rows: Columns) -> None:
         # sqlite3 searches an adapter for each bytes object, which takes half as long as the row; it accepts a
         # bytearray directly.
         columns[DATA_INDEX] = [bytearray(data) if data else data for data in columns[DATA_INDEX]]
-    values = chain.from_iterable(zip(*columns, strict=True))
-    together = [islice(values, len(rows) // _BATCH_ROWS * _BATCH_ROWS * width)] * (_BATCH_ROWS * width)
-    connection.executemany(_BATCH_INSERTS[table], zip(*together, strict=True))
-    connection.executemany(INSERTS[table], zip(*[values] * width, strict=True))
+    values: list[Any] = [None] * (width * len(rows))
+    for place, column in enumerate(columns):
+        values[place::width] = column
+    size = width * _BATCH_ROWS
+    end = len(values) - len(values) % size
+    connection.executemany(_BATCH_INSERTS[table], (values[at : at + size] for at in range(0, end, size)))
+    connection.executemany(INSERTS[table], (values[at : at + width] for at in range(end, len(values), width)))
     if table == "tables":
         _, _, protocols, _ = rows.columns
         store_files(connection, protocols)

@@ -6,11 +6,11 @@ of the work. Items are sent in batches, and their rows return some batches later
 
 from __future__ import annotations
 
-import marshal
 import multiprocessing
 import os
 import pickle
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +18,8 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
+
+from msgspec import msgpack
 
 from kiebitz.dissectors.inspection.inspector import DecodeAs
 from kiebitz.dissectors.model import Chunk, End, Findings, Ids, Item, Stream
@@ -111,7 +113,7 @@ class ProcessInspection:
                 answer = self._answers.popleft().result()
             except (EOFError, OSError) as error:
                 raise _process_died() from error
-            tables: dict[str, Sequence[Iterable[Any]]] = marshal.loads(answer[1:])
+            tables: dict[str, Sequence[Iterable[Any]]] = msgpack.decode(answer[1:])
             for table, columns in tables.items():
                 rows[table].extend(columns)
             if answer[:1] == _LAST:
@@ -185,7 +187,7 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
             rows = empty_rows()
             inspection.gather(rows)
             connection.send_bytes(
-                mark + marshal.dumps({table: found.columns for table, found in rows.items() if found})
+                mark + msgpack.encode({table: found.columns for table, found in rows.items() if found})
             )
 
         inspection.on_full = partial(send, _PART)
@@ -197,13 +199,11 @@ def _inspect(connection: Connection, theirs: Connection, files: tuple[ProtocolFi
             else:
                 for item in _decode_items(batch, streams):
                     inspection.feed(item)
-                    if isinstance(item, End):
-                        del streams[item.stream.id]
             send(_LAST)
 
 
-# Items and rows are sent column by column, with marshal: pickling an object for each of them would cost more
-# than their processing. Both processes run the same Python, so they share the marshal format.
+# Items and rows are sent column by column, in MessagePack: pickling an object for each would cost more than
+# their processing.
 
 
 def _encode_items(items: Sequence[Item]) -> bytes:
@@ -219,17 +219,20 @@ def _encode_items(items: Sequence[Item]) -> bytes:
         [chunk.data for chunk in chunks],
         [chunk.missing for chunk in chunks],
     )
-    return marshal.dumps((pickle.dumps((streams, others)), columns))
+    return msgpack.encode((pickle.dumps((streams, others)), columns))
 
 
 def _decode_items(data: bytes, streams: dict[int, Stream]) -> list[Item]:
-    """Decode items; they refer to the stream objects in `streams`, to which new ones are added."""
-    rest, (numbers, *values) = marshal.loads(data)
+    """Decode items; they refer to the stream objects in `streams`, the open ones, which it updates."""
+    rest, (numbers, directions, *values) = msgpack.decode(data)
     its_streams, others = pickle.loads(rest)
     for number, stream in its_streams.items():
         streams.setdefault(number, stream)
-    items: list[Item] = [*map(Chunk, map(streams.__getitem__, numbers), *values)]
+    # One object for each direction is looked up more quickly.
+    items: list[Item] = [*map(Chunk, map(streams.__getitem__, numbers), map(sys.intern, directions), *values)]
     for place, item in others:
         item.stream = streams.setdefault(item.stream.id, item.stream)
         items.insert(place, item)
+        if isinstance(item, End):
+            del streams[item.stream.id]
     return items
