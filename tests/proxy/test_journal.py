@@ -39,6 +39,12 @@ def writer_of(directory: Path, **settings: Any) -> JournalWriter:
     return JournalWriter(directory, **{"on_trouble": no_trouble, **settings})
 
 
+def one_stream(directory: Path, **settings: Any) -> tuple[JournalWriter, int]:
+    """Return a writer with a stream, whose record has 39 bytes, and the stream's number."""
+    writer = writer_of(directory, **settings)
+    return writer, writer.open("udp", "a:1", "b:2", 1)
+
+
 def read_all(reader: JournalReader) -> list[Item]:
     items: list[Item] = []
     while batch := reader.read():
@@ -121,8 +127,7 @@ def test_cases(block: Block, tmp_path: Path) -> None:
 
 def test_an_alteration_is_cut_to_what_a_record_holds(tmp_path: Path) -> None:
     """However long the original is, what comes behind it is read."""
-    writer = writer_of(tmp_path / "journal")
-    number = writer.open("tcp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
+    writer, number = one_stream(tmp_path / "journal")
     fields = f'{{"text":"{"ä" * MAX_PAYLOAD}"}}'
     long = Mark("change", "x" * 10_000, 1, bytes(MAX_PAYLOAD + 1), "NAME", fields)
     writer.altered(number, "c2s", 2, 0, 4, long)
@@ -149,8 +154,7 @@ def test_an_alteration_is_cut_to_what_a_record_holds(tmp_path: Path) -> None:
     ],
 )
 def test_an_alteration_that_no_writer_wrote_is_damage(tmp_path: Path, payload: bytes) -> None:
-    writer = writer_of(tmp_path / "journal")
-    number = writer.open("tcp", "127.0.0.1:5000", "127.0.0.1:9000", 1)
+    writer, number = one_stream(tmp_path / "journal")
     writer.close()
     with (tmp_path / "journal" / "00000001.journal").open("r+b") as file:
         # In place of the last record, which marks the end.
@@ -173,32 +177,45 @@ def test_an_old_journal_is_not_overwritten(tmp_path: Path) -> None:
         writer_of(tmp_path)
 
 
-def test_whether_the_reader_is_behind(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path, segment_bytes=1000)
-    number = writer.open("udp", "a:1", "b:2", 1)
+def test_a_reader_knows_that_it_is_behind_and_deletes_what_it_has_read(tmp_path: Path) -> None:
+    writer, number = one_stream(tmp_path, segment_bytes=1000)
     pending: list[int] = []
     writer.on_pending = lambda: pending.append(1)
     for i in range(100):
         writer.chunk(number, "c2s", i, i * 100, bytes(100))
-        writer.chunk(number, "s2c", i, i, b"x")
         writer.flush()
     # Once per flush.
     assert len(pending) == 99
+
+    def segments() -> int:
+        return len(list(tmp_path.glob("*.journal")))
+
     reader = JournalReader(tmp_path)
+    written = segments()
+    assert written > 10
+    items: list[Item] = []
     ends = []
-    while reader.read(limit=3):
+    while batch := reader.read(limit=3):
+        items += batch
         ends.append(reader.is_at_end)
+    assert [item.ts_ns for item in items] == list(range(100))
     assert not any(ends[:-3])
     assert reader.is_at_end
+    assert segments() == written
+    reader.release()
+    assert segments() == 1
     writer.chunk(number, "c2s", 100, 10_000, bytes(100))
     writer.flush()
     assert len(reader.read()) == 1
     assert reader.is_at_end
+    writer.close()
+    assert read_all(reader) == []
+    reader.release()
+    assert segments() == 1
 
 
 def test_a_batch_is_bounded(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path / "journal")
-    number = writer.open("udp", "a:1", "b:2", 1)
+    writer, number = one_stream(tmp_path / "journal")
     for i in range(100):
         writer.chunk(number, "c2s", i, i * 60_000, bytes(60_000))
     for i in range(100):
@@ -212,30 +229,6 @@ def test_a_batch_is_bounded(tmp_path: Path) -> None:
     assert max(map(len, batches)) == 30
     sizes = (sum(len(item.data) for item in batch if isinstance(item, Chunk)) for batch in batches)
     assert max(sizes) <= (1 << 20) + 60_000
-
-
-def segments_in(directory: Path) -> list[Path]:
-    return sorted((directory / "journal").glob("*.journal"))
-
-
-def test_segments_go_when_they_are_released(tmp_path: Path) -> None:
-    writer = writer_of(tmp_path / "journal", segment_bytes=1000)
-    number = writer.open("udp", "a:1", "b:2", 1)
-    for i in range(100):
-        writer.chunk(number, "c2s", i, i * 100, bytes(100))
-        writer.flush()
-    reader = JournalReader(tmp_path / "journal")
-    segments = len(segments_in(tmp_path))
-    assert segments > 10
-    items = read_all(reader)
-    assert [item.ts_ns for item in items] == list(range(100))
-    assert len(segments_in(tmp_path)) == segments
-    reader.release()
-    assert len(segments_in(tmp_path)) == 1
-    writer.close()
-    assert read_all(reader) == []
-    reader.release()
-    assert len(segments_in(tmp_path)) == 1
 
 
 def journal_of_three_streams(directory: Path) -> list[tuple[object, ...]]:
@@ -396,8 +389,7 @@ def test_a_journal_cut_anywhere_gives_a_prefix(
     ids=["zeros", "ones", "unknown stream"],
 )
 def test_a_damaged_journal_is_said_to_be_one(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
-    writer = writer_of(tmp_path)
-    number = writer.open("udp", "a:1", "b:2", 1)  # 39 bytes
+    writer, number = one_stream(tmp_path)
     writer.chunk(number, "c2s", 2, 0, b"")  # 28 bytes
     for _ in range(10):
         writer.chunk(number, "c2s", 2, 0, b"x" * 40)
