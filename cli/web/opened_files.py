@@ -41,8 +41,8 @@ MAX_FILES = 50
 _MAX_DATABASE = "2GB"
 """Maximum size of the database of a capture: one that expands to more is cut there."""
 
-_RECEIVE_S = 120.0
-_READ_S = 60.0
+RECEIVE_S = 120.0
+READ_S = 60.0
 """Time limits in seconds for receiving a file, and for reading it."""
 
 _MAX_NAME = 100
@@ -102,14 +102,14 @@ class OpenedFiles:
         size = 0
         try:
             with open(path, "xb") as file:
-                async with asyncio.timeout(_RECEIVE_S):
+                async with asyncio.timeout(RECEIVE_S):
                     async for piece in body:
                         size += len(piece)
                         if size > MAX_BYTES:
                             raise RequestTooLargeError(_TOO_LARGE)
                         file.write(piece)
         except TimeoutError:
-            raise SlowRequestError(f"the file was not complete after {_RECEIVE_S:g} s") from None
+            raise SlowRequestError(f"the file was not complete after {RECEIVE_S:g} s") from None
 
     async def _read(self, path: str) -> tuple[str, list[int]] | list[str]:
         name = os.path.basename(path)
@@ -145,10 +145,10 @@ class OpenedFiles:
             start_new_session=True,
         )
         try:
-            async with asyncio.timeout(_READ_S):
+            async with asyncio.timeout(READ_S):
                 out, err = await process.communicate()
         except TimeoutError:
-            raise BadRequestError(f"reading it took longer than {_READ_S:g} s: use kiebitz import") from None
+            raise BadRequestError(f"reading it took longer than {READ_S:g} s: use kiebitz import") from None
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):

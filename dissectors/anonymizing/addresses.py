@@ -10,10 +10,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from itertools import count, product
 
-_MAX_ADDRESSES = 1 << 17
-"""Maximum number of remembered addresses; then the oldest is evicted, as clients can invent any number."""
-
-_MAX_IPV4_LENGTH = len("255.255.255.255")
+_ANY_IPV4 = len("255.255.255.255")
 _ANY_IPV6 = len("2001:db8::1000")
 
 _DOCUMENTATION = ("192.0.2.", "198.51.100.", "203.0.113.")
@@ -23,9 +20,16 @@ _LOCAL_NAME = "localhost"
 
 
 class AddressPseudonyms:
-    """A one-to-one mapping of addresses to pseudonyms."""
+    """A one-to-one mapping of addresses to pseudonyms.
 
-    def __init__(self) -> None:
+    Args:
+        most: Maximum number of remembered addresses; then the oldest is evicted, as clients can invent any
+            number.
+        other_length: Length of IPv4 pseudonyms if there are none of the original's length.
+    """
+
+    def __init__(self, most: int = 1 << 17, other_length: int = _ANY_IPV4) -> None:
+        self._most, self._other_length = most, other_length
         self._found: dict[str, str] = {}
         self._free: dict[tuple[int, int], Iterator[str]] = {}
         """Unused pseudonyms, by IP version and length."""
@@ -41,7 +45,7 @@ class AddressPseudonyms:
             return address if address == _LOCAL_NAME else None
         if ip.is_loopback or ip.is_unspecified:
             return address
-        if len(self._found) >= _MAX_ADDRESSES:
+        if len(self._found) >= self._most:
             del self._found[next(iter(self._found))]
         self._found[address] = other = self._next(ip.version, len(address))
         return other
@@ -52,7 +56,7 @@ class AddressPseudonyms:
 
     def _next(self, version: int, length: int) -> str:
         """Return an unused pseudonym, of this length as long as there are any."""
-        make, other_length = (_ipv4, _MAX_IPV4_LENGTH) if version == 4 else (_ipv6, _ANY_IPV6)
+        make, other_length = (_ipv4, self._other_length) if version == 4 else (_ipv6, _ANY_IPV6)
         while True:
             for wanted in (length, other_length):
                 free = self._free.setdefault((version, wanted), make(wanted))

@@ -54,7 +54,8 @@ class PackagedFile(NamedTuple):
         return found
 
 
-_files: dict[str, PackagedFile] = {}
+known_files: dict[str, PackagedFile] = {}
+"""The files that have been read, by their package."""
 
 
 def packaged_file(package: str, types: Mapping[str, FieldType] = MappingProxyType({})) -> PackagedFile:
@@ -67,15 +68,15 @@ def packaged_file(package: str, types: Mapping[str, FieldType] = MappingProxyTyp
     Raises:
         ProtocolFileError: The file is invalid.
     """
-    if package not in _files:
+    if package not in known_files:
         folder = os.path.dirname(sys.modules[package].__file__ or "")
         module = ModuleType(package.rpartition(".")[2])
         path = os.path.join(folder, f"{module.__name__}.toml")
         _Loader(package, path, types).exec_module(module)
         of = msgspec.structs.replace(module.used.format, python=types)
         specification = msgspec.structs.replace(module.used, format=of)
-        _files[package] = PackagedFile(package, types, path, specification, module.whole)
-    return _files[package]
+        known_files[package] = PackagedFile(package, types, path, specification, module.whole)
+    return known_files[package]
 
 
 class _Loader(SourceFileLoader):

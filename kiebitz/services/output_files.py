@@ -23,7 +23,7 @@ from kiebitz.storage.database.schema import StorageError, sentence
 _TERMINATING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end the command at once, without running `finally` blocks as Ctrl-C does."""
 
-_READER_TIMEOUT_S = 5.0
+READER_TIMEOUT_S = 5.0
 """Longest time to wait for a pipe's reader to open it."""
 
 _SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
@@ -138,7 +138,7 @@ def _is_trusted(file: os.stat_result) -> bool:
 
 def _open_in_place(path: str) -> int:
     """Open a device, or a pipe once it has a reader, with a timeout. Raises OSError, StorageError."""
-    end = time.monotonic() + _READER_TIMEOUT_S
+    end = time.monotonic() + READER_TIMEOUT_S
     while True:
         try:
             return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

@@ -93,7 +93,7 @@ def known(name: str, monkeypatch: pytest.MonkeyPatch) -> Dissector:
     of = msgspec.structs.replace(found.format, python=new.types)
     found = msgspec.structs.replace(found, format=of)
     file = packaged.PackagedFile(package, new.types, name, found, packed)
-    monkeypatch.setitem(packaged._files, package, file)
+    monkeypatch.setitem(packaged.known_files, package, file)
     dissector = copy(new.dissector)
     more = packaged.packaged_grammar(package, new.types)
     vars(dissector).update(grammar=more, codec=packaged.packaged_codec(package, more))

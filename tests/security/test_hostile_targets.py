@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
 def test_another_user_s_planted_file_is_rejected(
     tmp_path: Path, make: Make, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kiebitz.services.output_files._READER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("kiebitz.services.output_files.READER_TIMEOUT_S", 0.1)
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     target = create_as_stranger(folder_for_all(tmp_path / "shared") / "x", make)

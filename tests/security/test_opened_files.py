@@ -200,9 +200,9 @@ async def pieces(*given: bytes, pause_s: float = 0.0) -> AsyncIterator[bytes]:
     ("limits", "name", "words"),
     [
         ({"MAX_BYTES": 10}, "x.pcap", "a file has at most"),
-        ({"_RECEIVE_S": 0.02}, "x.pcap", "not complete after"),
-        ({"_READ_S": 0.05}, "x.pcap", "took longer than"),
-        ({"_READ_S": 0.05}, "x.toml", "took longer than"),
+        ({"RECEIVE_S": 0.02}, "x.pcap", "not complete after"),
+        ({"READ_S": 0.05}, "x.pcap", "took longer than"),
+        ({"READ_S": 0.05}, "x.toml", "took longer than"),
         ({"MAX_FILES": 0}, "x.pcap", "too many files"),
         ({"MAX_BYTES_IN_ALL": 0}, "x.pcap", "too many files"),
     ],

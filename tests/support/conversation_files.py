@@ -32,11 +32,14 @@ from typing import Any, NamedTuple
 
 from conversation import Conversation, games_of, state_of
 from file_conversations import dissector_of
-from snapshots import as_bytes, compare, marked
+from snapshots import DATA, as_bytes, compare, marked
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import Direction, Event, Fault, Findings, Game
 from kiebitz.dissectors.testing import check_consistent
+
+PROTOCOLS = DATA / "protocol_files" / "protocols.txt"
+"""Protocol files of tests that are about single messages."""
 
 _AS = re.compile(r"as: (?P<title>.+?)(?:, (?P<first>\d+)-(?P<last>\d*))?")
 _STEP = re.compile(r"(?:\+(?P<ms>[\d.]+) )?(?P<names>.+?) (?P<sign>!?[<>]|\.) (?P<text>.*)")
@@ -99,6 +102,16 @@ def conversations(path: Path) -> list[Block]:
 def file_dissector(path: Path, name: str) -> Dissector:
     """Return the dissector for a protocol file in a file of conversations."""
     return dissector_of(blocks(path)[f"protocol {name}"].text)
+
+
+def frames_by(path: Path, *names: str) -> list[bytes]:
+    """Return the different messages of all conversations by some protocol files."""
+    found: dict[bytes, None] = {}
+    for block in conversations(path):
+        if block.steps[0].removeprefix("by ") in names:
+            steps = (_STEP.fullmatch(step) for step in block.all_steps)
+            found |= {as_bytes(step["text"]): None for step in steps if step and step["sign"] in "<>"}
+    return [*found]
 
 
 def check(block: Block, made: str) -> None:

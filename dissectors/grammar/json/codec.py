@@ -127,7 +127,7 @@ class JsonCodec(Codec):
                         self._misses[key] = 0
                         return decoded
                 self._misses[key] = misses + 1
-        decoded = self._decode_slowly(frame, direction)
+        decoded = self.decode_slowly(frame, direction)
         return self._moved(decoded, place) if decoded.violations else decoded
 
     def _moved(self, decoded: Decoded, body: Body | None = None) -> Decoded:
@@ -178,7 +178,8 @@ class JsonCodec(Codec):
         self._strict[direction, text] = found = tuple(readers)
         return found
 
-    def _decode_slowly(self, frame: bytes, direction: Direction) -> Decoded:
+    def decode_slowly(self, frame: bytes, direction: Direction) -> Decoded:
+        """Return the decoded message by the types of its row, without the fast path."""
         try:
             value = _decode(frame)
         except NOT_JSON:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from command import ROOT
+from conversation_files import PROTOCOLS as IN_TEXT
+from conversation_files import file_dissector
 from file_conversations import dissector_named, dissector_of
 from file_formats import IN_ORDER
 from message_cases import groups, rewritten
@@ -32,6 +35,9 @@ def _protocol(head: str, cards: str = "colour", over: str = '"GAME OVER"') -> Di
     return dissector_of(f'protocol = "p"\n{head}\n{rows}')
 
 
+_PAGE = (ROOT / "docs" / "protocol-files-more.md").read_text()
+_ISLANDS = _PAGE.split('protocol = "islands"')[1].split("```")[0]
+IN_FILES = ("strict", "header", "before", "struct", "counted")
 PROTOCOLS = {
     "words": _protocol('format = "words"\nquote = "\\""', "colour "),
     "delimited": _protocol('format = "delimited"\ndelimiter = ";"', "colour;"),
@@ -44,9 +50,10 @@ PROTOCOLS = {
     "key": _protocol('format = "json"\nname = "*"'),
     "xml": _protocol('format = "xml"\nframing = "xml"', over="OVER"),
     "deep": _protocol('framing = "xml"\nroot = "stream"\nname = "SHOW/@kind"', over="OVER"),
-    **{
-        name: dissector_named(name) for name in ("strict", "header", "before", "struct", "counted", *IN_ORDER)
-    },
+    "maps": file_dissector(IN_TEXT, "maps"),
+    "quoted_lists": file_dissector(IN_TEXT, "quoted lists"),
+    "islands": dissector_of(f'protocol = "islands"{_ISLANDS}'),
+    **{name: dissector_named(name) for name in (*IN_FILES, *IN_ORDER)},
 }
 
 
@@ -68,20 +75,6 @@ def test_a_misspelt_name_is_suggested() -> None:
         (violation,) = PROTOCOLS[name].codec.decode(frame, "c2s").violations
         assert violation.suggestion == "MOVE"
         assert PROTOCOLS[name].codec.resembles(frame, "c2s")
-
-
-@pytest.mark.parametrize(
-    ("frame", "text"),
-    [
-        (b"MOVE 3 ann\n", 'MOVE: x: "ann" is not a whole number'),
-        (b"DEAL 3 red x\n", 'DEAL: colour: "x" is not known here; are the fields in the wrong order?'),
-        (b"DEAL ann 3 red\n", 'DEAL: count: "ann" is not a whole number; are the fields in the wrong order?'),
-        (b"DEAL 3 red blu\n", 'DEAL: colour: "blu" is not known here: did you mean blue?'),
-    ],
-)
-def test_fields_in_the_wrong_order_are_recognised_unless_a_word_is_suggested(frame: bytes, text: str) -> None:
-    (violation,) = PROTOCOLS["words"].codec.decode(frame, "c2s" if frame[:1] == b"M" else "s2c").violations
-    assert violation.text == text
 
 
 def test_the_first_row_that_fits_is_used() -> None:

@@ -17,7 +17,6 @@ from kiebitz_nim import NIM
 from kiebitz_nim.table import NimTable
 from message_cases import CASES, each_protocol
 from session_factory import record
-from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
@@ -25,7 +24,6 @@ from kiebitz.dissectors.protocol_file.packaged import packaged_file
 from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.protocol_file.reading.reader import PythonParts, read
 from kiebitz.dissectors.registry import BUILT_IN, plugins
-from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
 
 NIM_FILE = NIM.specification.text
 GAME = ("a> JOIN ann", "b> JOIN bob", "*< START 5 ann bob", "a> TAKE 3", "*< TAKEN 3", "*< TAKEN 3")
@@ -61,12 +59,6 @@ def test_the_game_is_in_python_and_the_rest_in_the_file() -> None:
         ("openings", "ann", "more", 1),
         ("matches", "bob", "count", 3),
     ]
-
-
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_properties_of_all_protocols(check: Check) -> None:
-    frames = [b"JOIN ann\n", b"START 5 ann bob\n", b"TAKE 3\n", b"TAKEN 3\n", b"TAKEN 2\n", b"TAKEN 4\n"]
-    check(NIM, frames, times(EXAMPLES, quick=2))
 
 
 @each_protocol

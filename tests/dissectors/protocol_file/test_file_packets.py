@@ -7,54 +7,20 @@ from random import Random
 from typing import Any
 
 import pytest
+from conversation_files import PROTOCOLS, file_dissector
+from file_conversations import dissector_of
 from message_cases import Case, cases
+from snapshots import DATA
 from strength import times
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.framing import Frame
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.dissectors.protocol_file.dissector import dissector_from
-from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
 from kiebitz.dissectors.testing import check_anatomy
 
-HEAD = """
-protocol = "pakete"
-format = "lines"
-mark = "!"
-end = "!END"
-
-[types]
-question = "'!UPDATE'=UPDATE|'!ERSTE3'=ERSTE3|'!SPIELSTDU'=SPIELSTDU|'!SPIEL'=SPIEL"
-answer = "'!SPIEL'=SPIEL"
-farbe = "§=null|EICHEL|GRAS|HERZ|SCHELLEN"
-wert = "§=null|OBER|UNTER|SAU|ZEHN|KONIG|NEUN"
-card = "{farbe wert\\n}"
-hand = "[card]6"
-table = "[card]4"
-trick = "[card]4"
-name = "player"
-names = "[player]4"
-mode = "MODES"
-boolean = "JA|NEIN"
-booleans = "[boolean]4"
-yes = "'JA'"
-no = "'NEIN'"
-seat = "0|1|2|3"
-partner = "0|1|2|3|4"
-winner = "0|1|2|3|4|10|11|12|13"
-amount = "integer"
-nothing = "'§'"
-
-[spelled]
-"§" = ["Â§"]
-
-[lenient]
-surplus = true
-charset = "windows-1252"
-
-"""
+TYPES = DATA / "protocol_files" / "pakete_types.txt"
 
 
 def _file() -> str:
@@ -63,10 +29,10 @@ def _file() -> str:
     text = Path(GRAMMAR.table_file).read_text()
     rows = text[text.index("[clauses]") : text.index("[events]")]
     (mode,) = (field.type for row in GRAMMAR.rows if row.name == "SPIELSTDU" for field in row.fields)
-    return HEAD.replace("MODES", "|".join(f"'{word}'" for word in mode.words)) + rows
+    return TYPES.read_text().replace("MODES", "|".join(f"'{word}'" for word in mode.words)) + rows
 
 
-FILE = dissector_from(read_specification(_file()))
+FILE = dissector_of(_file())
 
 
 def frames_of(
@@ -149,25 +115,7 @@ def test_a_file_reports_what_the_built_in_protocol_does(case: Case) -> None:
     check_anatomy(FILE, case.data, case.direction)
 
 
-MIXED = dissector_from(
-    read_specification("""
-protocol = "mixed"
-format = "lines"
-line_end = "\\r\\n"
-
-[types]
-ready = "bool yes|no"
-place = "{x=0..9 y=0..9\\n}"
-
-[messages]
-NAME = "c: name=player"
-READY = "c: ready=ready"
-DICE = "s*: faces=[1..6]2"
-MOVE = "c: to=place by=[place]2"
-LIST = { is = "s: names=[player]", end = "END" }
-QUIT = "c:"
-""")
-)
+MIXED = file_dissector(PROTOCOLS, "packets")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +171,7 @@ def test_only_changed_lines_are_replaced() -> None:
 
 def test_other_spellings_are_noted_and_kept() -> None:
     file = 'protocol = "p"\n[spelled]\n"Straße" = ["Strasse"]\n[messages]\nB = "c: n=integer what=Straße|Ort"'
-    codec = dissector_from(read_specification(file)).codec
+    codec = dissector_of(file).codec
     found = codec.decode(b"B 1 Strasse\n", "c2s")
     assert (found.fields, found.valid) == ({"n": 1, "what": "Straße"}, True)
     assert [(each.severity, each.text) for each in found.violations] == [

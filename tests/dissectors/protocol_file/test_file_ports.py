@@ -8,37 +8,14 @@ from pathlib import Path
 
 import pytest
 from command import kiebitz
-from conversation import sentences, state_of
-from file_conversations import Conversation, dissector_of, texts
+from conversation_files import blocks
+from file_conversations import Conversation, dissector_of
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, running, until
+from snapshots import DATA
 
-from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Ids
 from kiebitz.storage.recording.recorder import Recorder
 
-FILE = """protocol = "pairs"
-port = [4711, 4712]
-together = true
-[messages]
-READY = "s:"
-TURN = "s:"
-OVER = "s: won=bool"
-SEEN = "s*: x=integer"
-_ = "c: x=integer"
-[identity]
-ports = ["white", "black"]
-[events]
-ready = { on = "READY", say = "{who} is ready", put = { "players.{who}.moves" = 0 } }
-turn = { on = "TURN", say = "{who} is to move", turn = true }
-seen = { on = "SEEN", say = "all see {x}" }
-over = { on = "OVER", when = "won", ends = true, say = "{who} wins" }
-[events.moved]
-on = "_"
-say = "{who} moves to {x}"
-put = { "players.{who}.moves" = "players.{who}.moves + 1" }
-[rules]
-turn = { on = "_", unless = "who == turn", say = "{who} moves, and it is {known}'s turn" }
-"""
+FILE = blocks(DATA / "conversations" / "files_ports.txt")["protocol together"].text
 LINES = (
     *("w< READY", "b< READY", "w< TURN", "w> 3", "w< SEEN 3", "b< SEEN 3"),
     *("b< TURN", "w> 4", "b> 5", "b< OVER true"),
@@ -47,29 +24,6 @@ SENTENCES = [
     *("white is ready", "black is ready", "white is to move", "white moves to 3", "all see 3"),
     *("black is to move", "white moves to 4", "black moves to 5", "black wins"),
 ]
-
-
-def conversation(text: str = FILE) -> Conversation:
-    return Conversation(dissector_of(text), ports={"b": 4712})
-
-
-@pytest.mark.parametrize("first", ["w< READY", "b> 5"])
-@pytest.mark.parametrize("forced", [True, False])
-def test_two_ports_have_one_game(first: str, forced: bool) -> None:
-    # Without a name, a client's message is recognised by the messages at the other port.
-    talk = conversation()
-    talk.send(*([] if first in LINES[0] else [first]), *LINES)
-    talk.check()
-    decode_as = {("tcp", 4712): talk.dissector} if forced else {}
-    inspector = Inspector([talk.dissector], Ids(), decode_as)
-    for item in talk.items:
-        inspector.feed(item)
-    inspector.finish()
-    found = inspector.drain()
-    assert sentences(talk.dissector, found)[-len(SENTENCES) :] == SENTENCES
-    assert len(found.tables) == 1
-    assert state_of(found)["players"] == {"white": {"moves": 2}, "black": {"moves": 1}}
-    assert texts(found) == ["white moves, and it is black's turn"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +37,7 @@ def test_two_ports_have_one_game(first: str, forced: bool) -> None:
 def test_each_port_is_a_players_view(tmp_path: Path, viewer: str, expected: list[str]) -> None:
     database, file = str(tmp_path / "pairs.db"), tmp_path / "pairs.toml"
     file.write_text(FILE)
-    talk = conversation().send(*LINES)
+    talk = Conversation(dissector_of(FILE), ports={"b": 4712}).send(*LINES)
     recorder = Recorder(database, "import", "pairs", decode_as={("tcp", 4711): talk.dissector})
     recorder.record(talk.items)
     recorder.close()

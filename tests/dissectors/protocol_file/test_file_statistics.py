@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from conversation_files import Block, blocks, check
 from file_conversations import Conversation, dissector_of
+from snapshots import DATA
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.protocol_file.game.statistics import MAX_SAMPLES
@@ -52,69 +54,14 @@ def counted(entry: str, *talk: str) -> Any:
     return next(iter(json.loads(msgspec.json.encode(results_of([both[0][1]])))), None)
 
 
-CASES: dict[str, tuple[str, Any]] = {
-    "the answered request": (
-        'counts = "bid", by = "asked.why", line = "asked.name", amount = "other - asked.amount", '
-        "when = \"asked == 'BID'\"",
-        {"ann": {"bold": 4, "shy": 0}, "bob": {"bold": 0, "shy": 1}},
-    ),
-    "who acts": ('counts = "rolled"', {"ann": {"count": 2}, "bob": {"count": 2}}),
-    "several kinds": (
-        'counts = ["paid", "rolled"], when = "name != banker", words = { rolled = "rolls", paid = "pays" }',
-        {"bob": {"rolls": 2, "pays": 2}},
-    ),
-    "of another": ('counts = "paid", line = "to"', {"bob": {"count": 3}, "ann": {"count": 1}}),
-    "of several": (
-        'counts = "paid", when = "amount > 0", line = { name = "paid", to = "got" }',
-        {"ann": {"paid": 2, "got": 0}, "bob": {"paid": 1, "got": 3}},
-    ),
-    "of a list": ('counts = "over", line = "names"', {"ann": {"count": 1}, "cid": {"count": 1}}),
-    "a number": ('counts = "paid", amount = "amount"', {"ann": {"count": 6}, "bob": {"count": 7}}),
-    "some values": (
-        'counts = "rolled", by = "dice", words = ["6", "2"]',
-        {"bob": {"6": 2, "2": 0}, "ann": {"6": 0, "2": 3}},
-    ),
-    "part of a text": (
-        'counts = "rolled", by = "why", split = "e"',
-        {"ann": {"gam": 2, "": 2, "t": 0, "st": 0}, "bob": {"gam": 1, "": 1, "t": 1, "st": 1}},
-    ),
-    "share": (
-        'shares = "rolled", by = "dice.# == 2", words = { true = "two", false = "one" }',
-        {"ann": {"part": 2, "all": 2}, "bob": {"part": 1, "all": 2}},
-    ),
-    "histogram": (
-        'histogram = "rolled", when = "dice.# > 1", by = "dice[0] + dice[1]", chance = { 3 = 2, 12 = 1 }',
-        {"3": 1, "12": 1},
-    ),
-    "so far": (
-        'course = "paid", unit = "payments"',
-        {"ann": [[0.011, 1], [0.021, 2]], "bob": [[0.013, 1], [0.015, 2]]},
-    ),
-    "amount": (
-        'course = "paid", amount = "amount - 1"',
-        {"ann": [[0.011, 4], [0.021, 0]], "bob": [[0.013, -3], [0.015, 6]]},
-    ),
-    "unknown": ('counts = "paid", when = "turn == name && known(banker.x)"', None),
-    "durations": (
-        'durations = ["rolled", "paid"], begins = "kind == \'rolled\'"',
-        {"ann": [1, 0.006, 0.006], "bob": [1, 0.006, 0.006]},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_counted(name: str) -> None:
-    entry, expected = CASES[name]
-    found = counted(entry)
-    if expected is None or found is None:
-        assert found is expected
-        return
+@pytest.mark.parametrize(
+    "block", blocks(DATA / "protocol_files" / "statistics.txt").values(), ids=lambda block: block.title
+)
+def test_what_is_counted(block: Block) -> None:
+    (entry,) = block.steps
+    found = counted(entry) or {"kind": "nothing"}
     lines = found.get("lines", found.get("counts"))
-    if found["kind"] == "durations":
-        lines = {line: [times["count"], times["mean"], times["longest"]] for line, times in lines.items()}
-    assert lines == expected
-    if found["kind"] == "counts":
-        assert [*next(iter(lines.values()))] == [*next(iter(expected.values()))]
+    check(block, f"{entry}\n    {found['kind']}: {json.dumps(lines)}")
 
 
 def test_a_message_has_a_bounded_number_of_samples() -> None:

@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from command import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from make_file_schema import PATH, json_schema, schema_text
-from snapshots import check
+from snapshots import as_bytes, check
 from strength import a_few
 
 from kiebitz.dissectors.protocol_file import MAX_SIZE
@@ -26,19 +27,14 @@ from kiebitz.dissectors.protocol_file.reading.reader import (
     read_specification,
 )
 from kiebitz.dissectors.protocol_file.specification import (
-    AnyType,
-    BagType,
     BinaryType,
     ChoiceType,
-    EitherType,
     FieldSpec,
     Format,
     Framing,
     IdentifierType,
     ListType,
-    MapType,
     NumberType,
-    ObjectType,
     TextType,
 )
 
@@ -48,20 +44,17 @@ FILES = [
     *sorted(file for file in (ROOT / "docs" / "examples").glob("*.toml") if file.stem != "class"),
 ]
 
-JSON = """protocol = "p"
-framing = "json"
-name = "*"
-[messages]
-TURN = "s:"
-"""
-"""Five lines before those of a table below."""
+DATA = ROOT / "tests" / "data" / "protocol_files"
+MISTAKES = DATA / "mistakes.txt"
+TYPES = DATA / "types.txt"
 
-MESSAGES = """protocol = "p"
-[messages]
-JOIN = "c: name=player"
-ROLLED = "s*: name=player pips=1..6 at={x=integer y=integer} < JOIN"
-"""
-"""Four lines before those of a row below."""
+HEAD, *BLOCKS = MISTAKES.read_text().rstrip("\n").split("\n\n== ")
+LINES = {
+    title.removeprefix("around "): f"{text}\n"
+    for title, _, text in (block.partition("\n") for block in BLOCKS)
+    if title.startswith("around ")
+}
+"""Lines around those of a block, by their name."""
 
 
 # What it reads.
@@ -94,70 +87,33 @@ def test_a_file_of_the_tests(file: Any) -> None:
     assert read_specification(file.read_text()).protocol
 
 
-TYPES = {
-    "text": TextType(),
-    "rest": TextType(rest=True),
-    "number": NumberType(whole=False),
-    "1..6": NumberType(1, 6),
-    "-3..": NumberType(-3, None),
-    "..9": NumberType(None, 9),
-    "0.5..1.5": NumberType(0.5, 1.5, whole=False),
-    "red|blue": ChoiceType(("red", "blue")),
-    "'red'": ChoiceType(("red",)),
-    "'dark red'|blue": ChoiceType(("dark red", "blue")),
-    "1|2|'3'": ChoiceType((1, 2, "3")),
-    "U-turn|clockwise": ChoiceType(("U-turn", "clockwise")),
-    "/[A-Z] [0-9]/": TextType("[A-Z] [0-9]"),
-    r"/a\/b/": TextType("a/b"),
-    "[integer]": ListType(NumberType()),
-    "[1..6;]": ListType(NumberType(1, 6), ";"),
-    "[text ]": ListType(TextType(), " "),
-    "[red|blue|]": ListType(ChoiceType(("red", "blue")), "|"),
-    "[text-]": ListType(TextType(), "-"),
-    "[text:]": ListType(TextType(), ":"),
-    "[[integer];]": ListType(ListType(NumberType()), ";"),
-    "{x=integer y?=text}": ObjectType(
-        (FieldSpec("x", NumberType(), "integer"), FieldSpec("y", TextType(), "text", optional=True))
-    ),
-    "{x=text y=text=}": ObjectType(
-        (FieldSpec("x", TextType(), "text"), FieldSpec("y", TextType(), "text")), "="
-    ),
-    "{x=text y=text/}": ObjectType(
-        (FieldSpec("x", TextType(), "text"), FieldSpec("y", TextType(), "text")), "/"
-    ),
-    "[{x=integer};]": ListType(ObjectType((FieldSpec("x", NumberType(), "integer"),)), ";"),
-    "bool t|f": ChoiceType((True, False), ("t", "f")),
-    "§=null|1=2|'a b'=yes|no": ChoiceType((None, 2, "yes", "no"), ("§", "1", "a b", "no")),
-    "{x=integer y=text\n}": ObjectType(
-        (FieldSpec("x", NumberType(), "integer"), FieldSpec("y", TextType(), "text")), "\n"
-    ),
-    "id": IdentifierType("id"),
-    "id:game": IdentifierType("game"),
-    "id u16": IdentifierType("id", BinaryType("u16")),
-    "player text8": IdentifierType("player", BinaryType("text", "u8")),
-    "id:seat 1..4": IdentifierType("seat", NumberType(1, 4)),
-    "1..4 or [text]": EitherType((NumberType(1, 4), ListType(TextType()))),
-    "bag wood|'fired clay'": BagType(("wood", "fired clay")),
-    "{player: integer}": MapType(IdentifierType("player"), NumberType()),
-    "{/[ab]:/: {id:room: 1|2}}": MapType(
-        TextType("[ab]:"), MapType(IdentifierType("room"), ChoiceType((1, 2)))
-    ),
-    "id 1": None,
-    "list": ListType(AnyType()),
-    "text:10": BinaryType("text", 10),
-    "bytes16": BinaryType("bytes", "u16"),
-}
+def shown(value: Any) -> str:
+    """Return a specification as text, without the values that are the default."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(shown, value))})"
+    if not isinstance(value, msgspec.Struct):
+        return repr(value)
+    parts = []
+    for field in msgspec.structs.fields(value):
+        part = getattr(value, field.name)
+        if field.required:
+            parts.append(shown(part))
+        elif part != field.default and part != {}:
+            parts.append(f"{field.name}={shown(part)}")
+    return f"{type(value).__name__.removesuffix('Type')}({', '.join(parts)})"
 
 
-@pytest.mark.parametrize("text", TYPES)
-def test_a_type(text: str) -> None:
-    expected = TYPES[text]
-    if expected is None:
-        with pytest.raises(Mistake) as raised:
-            Parser(text, NamedTypes()).whole_type()
-        assert "end of the type" in raised.value.message
-    else:
-        assert Parser(text, NamedTypes()).whole_type().type == expected
+def test_types() -> None:
+    lines = TYPES.read_text().splitlines()
+    for number, line in enumerate(lines):
+        text, arrow, _ = line.partition(" →")
+        if arrow and number > 2:
+            try:
+                found = shown(Parser(as_bytes(text).decode(), NamedTypes()).whole_type().type)
+            except Mistake as mistake:
+                found = f"mistake: {mistake.message}"
+            lines[number] = f"{text} → {found}"
+    check(TYPES, "\n".join(lines) + "\n")
 
 
 def test_fields() -> None:
@@ -216,18 +172,19 @@ def test_a_type_may_follow_its_use() -> None:
 
 # Mistakes.
 
-_FIELDS = 'framing = "fields"\nformat = "struct"\n[codes]\nA = 1\n[messages]\n'
-MISTAKES = ROOT / "tests" / "data" / "protocol_files" / "mistakes.txt"
-
 MISSING = {"protocol is missing", "messages is missing"}
 
 
 def with_carets(block: str) -> str:
     """Return a file with carets and messages under its mistakes, or else under its remarks."""
     title, *lines = [line for line in block.split("\n") if not re.match(r" *\^+ ", line)]
-    before = {"(ROWS)": MESSAGES, "(JSON)": JSON}.get(title.split(" ")[-1], "")
+    if title.startswith("around "):
+        return block
+    name = re.search(r"\((\w+)\)$", title)
+    before, _, after = LINES[name[1]].partition("@\n") if name is not None else ("", "", "")
+    text = "\n".join([before + lines[0], *lines[1:], after])
     try:
-        found = tuple(sorted(read(before + "\n".join(lines) + "\n").remarks, key=lambda each: each.place))
+        found = tuple(sorted(read(text).remarks, key=lambda each: each.place))
     except ProtocolFileError as error:
         found = error.all
     shown = [title, *lines]
@@ -240,10 +197,9 @@ def with_carets(block: str) -> str:
 
 
 def test_a_mistake_has_its_place() -> None:
-    head, *blocks = MISTAKES.read_text().rstrip("\n").split("\n\n== ")
-    found = [with_carets(block) for block in blocks]
-    check(MISTAKES, "\n\n== ".join((head, *found)) + "\n")
-    assert all(re.search(r"^ *\^+ ", block, re.MULTILINE) for block in found)
+    found = [with_carets(block) for block in BLOCKS]
+    check(MISTAKES, "\n\n== ".join((HEAD, *found)) + "\n")
+    assert all(re.search(r"^(?: *\^+ |around )", block, re.MULTILINE) for block in found)
 
 
 def test_deep_nesting_is_refused() -> None:
@@ -252,9 +208,9 @@ def test_deep_nesting_is_refused() -> None:
 
 
 def test_all_mistakes_are_reported() -> None:
-    text = f'{MESSAGES}X = "s: a=tex b=tixt"\n[events]\na = {{ on = "A", say = "x" }}\n[boards]\n'
+    text = 'X = "s: a=tex b=tixt"\n[events]\na = { on = "A", say = "x" }\n[boards]\n'
     with pytest.raises(ProtocolFileError) as raised:
-        read_specification(text, "x.toml")
+        read_specification(LINES["ROWS"] + text, "x.toml")
     error = raised.value
     assert [each.text("x.toml") for each in error.all] == [
         "x.toml:5:11: no type tex: did you mean text?",
@@ -271,18 +227,9 @@ def test_all_mistakes_are_reported() -> None:
     ]
 
 
-def test_an_unknown_message_hides_no_other_mistake_and_causes_none() -> None:
-    text = (
-        f'{MESSAGES}[events]\na = {{ on = ["JOIN", "X"], say = "{{name}} {{anything}} {{", when = "who" }}\n'
-    )
-    with pytest.raises(ProtocolFileError) as raised:
-        read_specification(text)
-    assert [each.message for each in raised.value.all] == ["no message X", 'this "{" is not closed']
-
-
 def test_a_cancelled_game_ends() -> None:
     found = read(
-        f'{MESSAGES}[events]\na = {{ on = "JOIN", cancels = true, result = {{ x = 1 }} }}\n'
+        LINES["ROWS"] + '[events]\na = { on = "JOIN", cancels = true, result = { x = 1 } }\n'
         'b = { on = "JOIN", timeout = true, ends = true }\nc = { on = "JOIN", joins = true, opens = true }\n'
     )
     assert [*found.remarks] == []
