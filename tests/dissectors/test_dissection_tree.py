@@ -1,20 +1,20 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
+from conversation_files import Block, as_json, blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inspected_captures import CAPTURES, messages_of
 from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
 from message_cases import CASES, Case
+from snapshots import DATA, as_bytes, as_text
 from strength import few_captures, times
-from tables import rows_of
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.codec import Codec
@@ -142,119 +142,21 @@ def _valued(dissector: Dissector, case: Case) -> list[Piece]:
 # What the pieces are.
 
 
-class Taken(NamedTuple):
-    """The bytes of a piece that has no others inside, its kind, where its field is, and its value."""
-
-    sent: str
-    kind: str
-    path: str = ""
-    value: Any = msgspec.UNSET
-
-
-def taken(dissector: Dissector, frame: bytes, direction: Direction) -> list[Taken]:
-    """Return the pieces of a frame that have no others inside."""
-    pieces = check_anatomy(dissector, frame, direction)
-    following = [*pieces[1:], None]
-    return [
-        Taken(
-            frame[piece.offset : piece.end].decode("utf-8", "backslashreplace"),
-            piece.kind,
-            ".".join(map(str, piece.path)),
-            piece.value,
-        )
-        for piece, after in zip(pieces, following, strict=False)
-        if after is None or after.depth <= piece.depth
-    ]
-
-
-def anatomies(table: str) -> Iterator[tuple[str, Dissector, Direction, list[Taken]]]:
-    """Yield the rows of a table: protocol, direction, title, and the pieces: kind, bytes, and path=value."""
-    protocols = {dissector.protocol: dissector for dissector in CASES}
-    for row in rows_of(table, " | "):
-        head, *parts = row.replace(" | | ", " | ").split(" | ")
-        protocol, direction, title = head.split(" ", 2)
-        pieces = []
-        for part in parts:
-            found = re.fullmatch(r'(\w+) ("(?:[^"\\]|\\.)*")(?: ([^=]+))?(?:=(.+))?', part)
-            assert found is not None, part
-            kind, sent, path, value = found.groups(default="")
-            pieces.append(Taken(json.loads(sent), kind, path, json.loads(value) if value else msgspec.UNSET))
-        yield title, protocols[protocol], "c2s" if direction == "c2s" else "s2c", pieces
-
-
-ANATOMIES = [
-    *anatomies(r"""
-maexchen s2c Mäxchen: a name and fields
-    name "ANNOUNCED" | markup ";" | field "Jörg" name="Jörg" | markup ";" | field "5,3" dice="5,3"
-maexchen c2s Mäxchen: the field with the error, and what follows it
-    name "ANNOUNCE" | markup ";" | unread "7,7" dice | unread ";token"
-maexchen c2s Mäxchen: surplus fields
-    name "ROLL" | markup ";" | field "abc" token="abc" | ignored ";d;e"
-maexchen c2s Mäxchen: no message
-    unread "ROL;abc"
-maexchen c2s Mäxchen: nothing
-okey c2s Okey: an argument in quotation marks
-    name "CATC" | markup " " | field "b" messagetype="b" | markup " " | markup "\"" |
-    field "a \\\"b\\\"" msg="a \"b\"" | markup " \"" | markup "\r\n"
-okey s2c Okey: a list, and in it a name with a blank and nobody
-    name "+LPLA" | markup " " | markup "\"" | field "Jörg" playerlist.0="Jörg" | markup " " |
-    markup "\\\"" | field "bo b" playerlist.1="bo b" | markup " \\\"" | markup " " |
-    field "\\\" \\\"" playerlist.2=null | markup " \"" | markup "\r\n"
-okey c2s Okey: a tile that there is not
-    name "PUTT" | markup " " | field "1:RED" tile="1:RED" | markup " " | unread "4:BLEU" deck |
-    markup "\r\n"
-schafkopf s2c Schafkopf: lines
-    name "!SPIELT\n" | field "1\n" spieler=1 | field "4\n" mitspieler=4 | markup "!END\n"
-schafkopf c2s Schafkopf: a card takes two lines, and one of them is wrong
-    name "!HOCHZEIT\n" | field "JA\n" nimmt="JA" | field "HERZ\n" | unread "SUA\n" karte |
-    markup "!END\n"
-schafkopf s2c Schafkopf: an end that is none
-    name "!DRAN\n" | field "1\n" dran=1 | unread "!EDN\n"
-schafkopf s2c Schafkopf: a line between two Pakete
-    ignored "\n"
-catan s2c Catan: members, a list, and a member that nobody knows
-    markup "{" | name "\"Würfelwurf\": {" | field "\"Spieler\":3," Spieler=3 |
-    ignored "\"foo\":{\"a\":[1]}, " | markup "\"Wurf\":[" | field "3, " Wurf.0=3 | field "4" Wurf.1=4 |
-    markup "]" | markup "}}" | markup "\n"
-catan s2c Catan: of two members with one name the last counts
-    markup "{" | name "\"Würfelwurf\":{" | markup "\"Wurf\":[" | field "1," Wurf.0=1 |
-    field "2" Wurf.1=2 | markup "]," | field "\"Spieler\":3," Spieler | field "\"Spieler\":4" Spieler=4
-    | markup "}}" | markup "\n"
-catan s2c Catan: a value that is wrong
-    markup "{" | name "\"Würfelwurf\":{" | unread "\"Spieler\":\"x\"," Spieler | markup "\"Wurf\":[" |
-    field "3," Wurf.0 | field "4" Wurf.1 | markup "]" | markup "}}" | markup "\n"
-catan s2c Catan: no JSON from there on
-    markup "{" | name "\"Würfelwurf\":{" | field "\"Spieler\":3," Spieler | markup "\"Wurf\":[" |
-    field "3," Wurf.0 | unread "}}\n"
-cgml c2s CGML: attributes, and elements in elements
-    name "<connect " | field "status=\"passive\"" status="passive" | markup ">\r\n  " |
-    markup "<player " | field "id=\"7\"" player.id=7 | markup ">" |
-    field "<name>K</name>" player.name="K" | markup "</player>\r\n  " |
-    field "<game>licitovany_marias</game>\r\n" game="licitovany_marias" | markup "</connect>" |
-    markup "\r\n\r\n"
-cgml c2s CGML: a text that is wrong, and an element that nobody knows
-    name "<connect " | field "status=\"passive\"" status | markup ">\r\n  " | markup "<player " |
-    field "id=\"7\"" player.id | markup ">" | field "<name>K</name>" player.name |
-    markup "</player>\r\n  " | unread "<game>skat</game>" game | unread "<foo><a/></foo>" |
-    markup "</connect>" | markup "\r\n\r\n"
-cgml s2c CGML: no XML from there on
-    name "<newgroup " | field "status=\"init\"" status | markup ">\r\n" |
-    unread "<game>x</gmae></newgroup>\r\n\r\n"
-knobeln s2c Knobeln, which says nothing of it
-    name "WURF" | markup " " | field "alice" name="alice" | markup " " | unread "sechs" zahl
-noughts s2c noughts and crosses, which says nothing of it
-    name "MARK" | markup " " | field "bob" name="bob" | markup " " | field "5" square="5" |
-    markup "\r\n"
-    """)
-]
-
-
-@pytest.mark.parametrize(
-    ("dissector", "direction", "pieces"), [row[1:] for row in ANATOMIES], ids=[row[0] for row in ANATOMIES]
-)
-def test_bytes_of_each_production(dissector: Dissector, direction: Direction, pieces: list[Taken]) -> None:
-    frame = "".join(piece.sent for piece in pieces).encode()
-    assert taken(dissector, frame, direction) == pieces
+@pytest.mark.parametrize("block", blocks(DATA / "anatomies.txt").values(), ids=lambda block: block.title)
+def test_bytes_of_each_production(block: Block) -> None:
+    protocol, direction, _ = block.title.split(" ", 2)
+    (dissector,) = (dissector for dissector in CASES if dissector.protocol == protocol)
+    (sent,) = block.steps
+    frame = as_bytes(sent.removesuffix("(nothing)"))
+    pieces = check_anatomy(dissector, frame, "c2s" if direction == "c2s" else "s2c")
+    lines = []
+    for piece, after in zip(pieces, [*pieces[1:], None], strict=False):
+        if after is None or after.depth <= piece.depth:
+            path = ".".join(map(str, piece.path))
+            value = f"= {as_json(piece.value)}" if piece.value is not msgspec.UNSET else ""
+            found = f"{piece.kind} ⟨{as_text(frame[piece.offset : piece.end])}⟩ {path} {value}"
+            lines.append(f"    {found.rstrip()}")
+    check(block, "\n".join([sent, *lines]))
 
 
 def test_a_piece_says_its_production() -> None:

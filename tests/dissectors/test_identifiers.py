@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from bijections import back, onwards
+from conversation_files import blocks, check
 from inspected_captures import CAPTURES, Said, messages_of
 from message_cases import CASES, Case, each_protocol
 from single_direction import is_one_frame
+from snapshots import DATA
 from strength import a_few, few_captures
 
 from kiebitz.dissectors.dissector import Dissector
@@ -25,91 +27,9 @@ from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 RECORDED = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 TELLING = ["cgml-hands.pcap.gz"]
 
+IDENTIFIERS = DATA / "identifiers.txt"
+
 each_capture = pytest.mark.parametrize("capture", few_captures(RECORDED))
-
-# Fields with a handle: kind, place, and the messages in which they occur.
-
-_IN_CATAN = (
-    "Entwicklungskarte gekauft, Erfindung, Ertrag, Größte Rittermacht, Handel ausgeführt, Handelsangebot,"
-    " Handelsangebot abgebrochen, Handelsangebot angenommen, Kosten, Längste Handelsstraße, Monopol,"
-    " Ritter ausspielen, Räuber versetzt, Spiel beendet, Straßenbaukarte ausspielen, Würfelwurf"
-)
-
-HANDLES = {
-    MAEXCHEN: [
-        ("token", "token", "c2s", "ANNOUNCE, JOIN, ROLL, SEE"),
-        ("token", "token", "s2c", "ROLLED, ROUND STARTING, YOUR TURN"),
-        ("player", "name", "c2s", "REGISTER, REGISTER_SPECTATOR"),
-        ("player", "name", "s2c", "ANNOUNCED, PLAYER ROLLS, PLAYER WANTS TO SEE"),
-        ("player", "names[]", "s2c", "PLAYER LOST"),
-        ("player", "players[]", "s2c", "ROUND STARTED"),
-        ("player", "scores", "s2c", "SCORE"),  # its keys
-        ("round", "round", "s2c", "ROUND STARTED, ROUND STARTING"),
-    ],
-    SCHAFKOPF: [
-        ("name", "name", "c2s", "NAME"),
-        ("name", "namen[]", "s2c", "MITSPIELER"),
-        ("seat", "id", "s2c", "ID"),
-        ("seat", "dran", "s2c", "DRAN"),
-        ("seat", "spieler", "s2c", "SIEGER, SPIELT"),
-        ("seat", "mitspieler", "s2c", "SIEGER, SPIELT"),
-    ],
-    CATAN: [
-        ("player", "Name", "c2s", "Spieler"),
-        ("player", "Spieler.Name", "s2c", "Statusupdate"),
-        ("player's id", "id", "c2s", "Chatnachricht senden"),
-        ("player's id", "id", "s2c", "Willkommen"),
-        ("player's id", "Spieler", "s2c", _IN_CATAN),
-        ("player's id", "Spieler.id", "s2c", "Statusupdate"),
-        ("player's id", "Mitspieler", "c2s", "Handel abschließen"),
-        ("player's id", "Mitspieler", "s2c", "Handel ausgeführt, Handelsangebot angenommen"),
-        ("player's id", "Ziel", "c2s", "Ritter ausspielen, Räuber versetzen"),
-        ("player's id", "Ziel", "s2c", "Ritter ausspielen, Räuber versetzt"),
-        ("player's id", "Eigentümer", "c2s", "Bauen"),
-        ("player's id", "Gebäude.Eigentümer", "s2c", "Bauvorgang"),
-        ("player's id", "Karte.Gebäude[].Eigentümer", "s2c", "Spiel gestartet"),
-        ("player's id", "Absender", "s2c", "Chatnachricht"),
-        ("player's id", "Sieger", "s2c", "Spiel beendet"),
-        ("trade", "Handel id", "c2s", "Handel abbrechen, Handel abschließen, Handel annehmen"),
-        ("trade", "Handel id", "s2c", "Handel ausgeführt, Handelsangebot, Handelsangebot abgebrochen"),
-        ("trade", "Handel id", "s2c", "Handelsangebot angenommen"),
-    ],
-    OKEY: [
-        ("name", "nickname", "c2s", "LOGI, NAME"),
-        ("name", "nickname", "s2c", "PWIN"),
-        ("name", "actualname", "s2c", "+LOGI, +NAME"),
-        ("name", "name", "s2c", "JOND, LEFT"),
-        ("name", "playerlist[]", "s2c", "+LPLA, +RNAM, NAMS"),
-        ("name", "lobbieswithplayerlist[].players[]", "s2c", "+LLPL"),
-        ("name", "games[].winner", "s2c", "+LGAM"),
-        ("name", "highscores[].name", "s2c", "+HIGH"),
-        ("name", "sender", "s2c", "CATS"),
-        ("name", "whisperrecipient", "c2s", "CATC"),
-        ("name", "whisperrecipient", "s2c", "+CATC"),
-        ("lobby", "n", "c2s", "JLOB"),
-        ("lobby", "games[].lobby", "s2c", "+LGAM"),
-        ("lobby", "lobbieswithplayerlist[].lobby", "s2c", "+LLPL"),
-        ("seat", "playeridx", "s2c", "STRT"),
-        ("seat", "currentplayeridx", "s2c", "+RSTA, STAT"),
-    ],
-    CGML: [
-        ("player", "player.id", "c2s", "connect, newgame, newgroup"),
-        ("player", "player.id", "s2c", "abort, renonc"),
-        ("player", "player[].id", "s2c", "connect, newgame"),
-        ("player", "opponent.player[].id", "c2s", "connect"),
-        ("player", "playerid", "s2c", "dial, flek, gametype, licite, playcard, round"),
-        ("player", "round[].playerid", "s2c", "result"),
-        ("player", "winer[].playerid", "s2c", "result"),
-        ("player", "loser[].playerid", "s2c", "result"),
-        ("name", "player.name", "c2s", "connect, newgame, newgroup"),
-        ("name", "player.name", "s2c", "renonc"),
-        ("name", "player[].name", "s2c", "connect, newgame"),
-        ("group", "id", "c2s", "newgroup"),
-        ("group", "id", "s2c", "connect"),
-        ("url", "url", "c2s", "connect"),
-        ("url", "url", "s2c", "connect"),
-    ],
-}
 
 # What names nothing: numbers by the name of their field, and texts that are not looked into.
 
@@ -228,11 +148,13 @@ def test_these_values_name_something_and_no_others(dissector: Dissector, capture
             (handle.title, spoken(path), said.direction, message.row.name)
             for path, handle in reached(said).items()
         }
-    assert found == {
-        (kind, place, direction, name)
-        for kind, place, direction, names in HANDLES[dissector]
-        for name in names.split(", ")
-    }
+    names: dict[str, list[str]] = {}
+    for kind, place, direction, name in sorted(found):
+        names.setdefault(f"    {kind}: {place}, {direction} ", []).append(name)
+    check(
+        blocks(IDENTIFIERS)[dissector.protocol],
+        "\n".join(f"{each}{', '.join(names[each])}" for each in names),
+    )
 
 
 @each_capture

@@ -1,6 +1,6 @@
 """The inspector accepts any bytes in any pieces: nothing raises and every byte is accounted for.
 
-The properties of any bytes are checked for all registered protocols.
+The properties of any bytes are checked for all protocols in test_messages.py.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from itertools import count
 
 import msgspec
 import pytest
-from message_cases import CASES
 from strength import times
 from table_driver import Play
 
-from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.context import SNAPSHOT_EVERY
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.grammar.grammar import UNREADABLE
@@ -31,9 +29,6 @@ from kiebitz.dissectors.model import (
     Transport,
 )
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.dissectors.testing import CHECKS, EXAMPLES, Check
-
-each_protocol = pytest.mark.parametrize("dissector", BUILT_IN, ids=lambda dissector: dissector.protocol)
 
 
 def inspect(items: Iterable[Item]) -> Findings:
@@ -42,13 +37,6 @@ def inspect(items: Iterable[Item]) -> Findings:
         inspector.feed(item)
     inspector.finish()
     return inspector.drain()
-
-
-@pytest.mark.full(but=2)
-@each_protocol
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_properties_of_all_protocols(dissector: Dissector, check: Check) -> None:
-    check(dissector, [case.data for case in CASES[dissector]], times(EXAMPLES, quick=2))
 
 
 def test_data_before_detection_of_the_protocol_is_kept() -> None:

@@ -13,6 +13,8 @@ from altered_sessions import Said, recorded
 from command import kiebitz
 from hypothesis import example, given
 from hypothesis import strategies as st
+from message_cases import rewritten
+from snapshots import DATA, check, unmarked
 
 from kiebitz.dissectors.grammar.json.diagnostics import duplicate_key
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
@@ -29,35 +31,11 @@ def found(text: str) -> tuple[int, str] | None:
     return violation.offset, data[violation.offset : violation.offset + violation.length].decode()
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"a":1}', None),
-        ('{"a":1,"b":2}', None),
-        ('{"a":1,"a":2}', (7, '"a"')),
-        ('{"a":1,"a":1}', (7, '"a"')),
-        (' {"a" : 1 , "a"\t: 2 } ', (12, '"a"')),
-        ('{"a":{"b":1,"b":2}}', (12, '"b"')),
-        ('[{"a":1},{"a":2,"c":[{"d":1,"d":2}]}]', (28, '"d"')),
-        ('{"a":{"b":1},"b":{"a":2}}', None),
-        ('{"a":1,"a":{"b":1,"b":2}}', (7, '"a"')),
-        ('{"a":{"b":1,"b":2},"a":1}', (12, '"b"')),
-        ('{"Name":1,"\\u004eame":2}', (10, '"\\u004eame"')),
-        ('{"\\u004Eame":1,"Name":2}', (15, '"Name"')),
-        ('{"a":"\\"a\\":1,\\"a\\":2"}', None),
-        ('{"a:":1,"b":":,:{"}', None),
-        ('{"a\\u003a":1,"b":"\\u003A"}', None),
-        ('{"a\\u003a":1,"a:":2}', (13, '"a:"')),
-        ('{"a":"\\\\u003a","a":"\\u003a"}', (15, '"a"')),
-        ('{"ä":1,"\\u00e4":2}', (8, '"\\u00e4"')),
-        ('{"":1,"":2}', (6, '""')),
-        ('["a","a"]', None),
-        ('"a:a:a"', None),
-        ("1", None),
-    ],
-)
-def test_the_second_of_two_equal_names_is_found(text: str, expected: tuple[int, str] | None) -> None:
-    assert found(text) == expected
+@pytest.mark.parametrize("line", (DATA / "duplicate_names.txt").read_text().splitlines()[2:])
+def test_the_second_of_two_equal_names_is_found(line: str) -> None:
+    data, places = unmarked(line)
+    violation = duplicate_key(data, _decode(data))
+    assert places == ([(violation.offset, violation.length)] if violation is not None else [])
 
 
 _NAMES = st.sampled_from(["a", "b", "ä", ":", '"', "\\", "N", ""])
@@ -141,45 +119,9 @@ def test_a_text_that_is_nested_too_deeply_to_be_written_is_scanned() -> None:
     assert duplicate_key(text, value) == violation
 
 
-@pytest.mark.parametrize(
-    ("frame", "codes", "is_sound", "fields"),
-    [
-        (
-            b'{"Spieler":{"Name":"Eva","Name":"Adam","Farbe":"Rot"}}\n',
-            ["duplicate-key"],
-            True,
-            {"Name": "Adam", "Farbe": "Rot"},
-        ),
-        (
-            b'{"Spieler":{"Name":"Eva","Name":"Adam","Name":"Ute","Farbe":"Rot","Farbe":"Blau"}}\n',
-            ["duplicate-key"],
-            True,
-            {"Name": "Ute", "Farbe": "Blau"},
-        ),
-        (
-            b'{"Spieler":{"Name":1,"N\\u0061me":"Adam","Farbe":"Rot"}}\n',
-            ["duplicate-key"],
-            True,
-            {"Name": "Adam", "Farbe": "Rot"},
-        ),
-        (b'{"Hallo":{"Version":"a"},"Hallo":{"Version":"b"}}\n', ["duplicate-key"], True, {"Version": "b"}),
-        (
-            b'{"Spieler":{"Name":"Eva","Name":1,"Farbe":"Rot"}}\n',
-            ["bad-value", "duplicate-key"],
-            False,
-            {},
-        ),
-        (b'{"Nichts":{"a":1,"a":2}}\n', ["unknown-message", "duplicate-key"], False, {}),
-        (b'{"Spieler":{"Name":"Name\\":","Farbe":"Rot"}}\n', [], True, {"Name": 'Name":', "Farbe": "Rot"}),
-        (b'{"Spieler":{"Name":"Eva","Name":"Adam"\n', ["broken-json"], False, {}),
-    ],
-)
-def test_catan_reports_one_duplicate_of_a_message(
-    frame: bytes, codes: list[str], is_sound: bool, fields: dict[str, Any]
-) -> None:
-    decoded = CATAN.codec.decode(frame, "c2s")
-    assert [violation.code for violation in decoded.violations] == codes
-    assert (decoded.valid, decoded.fields) == (is_sound, fields)
+def test_catan_reports_one_duplicate_of_a_message() -> None:
+    path = DATA / "messages" / "catan_duplicate_names.txt"
+    check(path, rewritten(CATAN, path))
 
 
 def test_check_shows_each_such_message_of_a_capture_at_its_byte(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -184,78 +183,3 @@ def test_of_the_two_processes_of_a_relay_one_tells(
         assert relay.stderr is not None
         # The other process has loaded all by then.
         assert relay.stderr.readline().startswith("listening on")
-
-
-@pytest.fixture(scope="module")
-def orphan(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("orphan") / "x.db"
-    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").hears(b"SCORE;alice:1").says(b"")
-    record(path, talk.ends().items)
-    connection = sqlite3.connect(path)
-    with connection:
-        for table in ("streams", "tables", "games"):
-            connection.execute(f"UPDATE {table} SET protocol = 'knobeln'")
-    connection.close()
-    return str(path)
-
-
-NOT_INSTALLED = "there is no protocol knobeln here: give its file with -P, or install its plug-in with pip"
-
-
-def test_events_are_reported_as_they_are_stored(orphan: str) -> None:
-    done = kiebitz("events", orphan, "--json")
-    assert done.status == 0
-    assert [row["sentence"] for row in done.json] == ["registered name=alice", 'score scores={"alice":1}']
-    assert done.err == f"kiebitz: {NOT_INSTALLED}; events are shown as stored\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        (["streams"], " knobeln "),
-        (["messages"], " REGISTER "),
-        (["messages", "-Y", 'protocol == "knobeln" && msg == "SCORE"'], " SCORE "),
-        (["state"], "knobeln  127.0.0.1:9000"),
-        (["state", "--as", "alice", "--json"], '"scores":{"alice":1}'),
-        (["replay", "--speed", "0"], "registered name=alice\n"),
-        (["export", "-T", "jsonl"], '"sentence":"registered name=alice"'),
-        (["export", "-T", "csv"], ",registered,alice,registered name=alice,"),
-    ],
-)
-def test_stored_sessions_can_be_shown(orphan: str, arguments: list[str], shown: str) -> None:
-    done = kiebitz(arguments[0], orphan, *arguments[1:])
-    assert done.status == 0
-    assert shown in done.out
-
-
-def test_its_diagnostics_can_be_shown(orphan: str) -> None:
-    done = kiebitz("check", orphan)
-    assert done.status == 3
-    assert "error[empty-datagram]" in done.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["events", "DB", "--as", "alice"], 1, f"the view of alice cannot be determined: {NOT_INSTALLED}"),
-        (["state", "DB", "--as", "alice"], 1, f"the view of alice cannot be determined: {NOT_INSTALLED}"),
-        (["redissect", "DB"], 1, f"stored rows would be lost: {NOT_INSTALLED}"),
-        (
-            ["messages", "DB", "-Y", "knobeln.zahl == 6"],
-            2,
-            "if knobeln is a plug-in's protocol",
-        ),
-        (
-            ["redissect", "DB", "-d", "udp.port==5,knobeln"],
-            2,
-            f"{NOT_INSTALLED}; there are: maexchen",
-        ),
-        (["protocols", "knobeln"], 2, f"{NOT_INSTALLED}; there are: maexchen"),
-    ],
-)
-def test_missing_grammar_is_reported(orphan: str, arguments: list[str], status: int, sentence: str) -> None:
-    before = Path(orphan).read_bytes()
-    done = kiebitz(*(orphan if argument == "DB" else argument for argument in arguments))
-    assert done.status == status
-    assert sentence in done.err
-    assert Path(orphan).read_bytes() == before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cleanup import close_after_test
-from command import TINY, kiebitz
+from command import kiebitz
 from inspected_captures import CAPTURES, errors, inspected
 from session_factory import record
 from strength import few_captures, times
@@ -155,23 +155,6 @@ def test_each_capture_is_recognised_at_its_first_sound_message(capture: str) -> 
     assert known | {table.server for table in found.tables} == {
         server for (server,) in recorder.connection.execute("SELECT server FROM tables")
     }
-
-
-def test_a_port_that_is_no_games_is_left_alone(tmp_path: Path) -> None:
-    database = str(tmp_path / "x.db")
-    assert kiebitz("import", TINY, "-w", database, "-d", "udp.port == 9000, none").status == 0
-    assert kiebitz("messages", database, "--json").json == []
-    assert kiebitz("redissect", database).status == 0
-    assert kiebitz("messages", database, "--json").json
-    done = kiebitz("redissect", database, "-d", "udp.port==9000,none")
-    assert (done.status, done.err) == (0, "")
-    assert kiebitz("messages", database, "--json").json == []
-
-
-def test_an_unknown_protocol_is_told_that_there_is_none() -> None:
-    done = kiebitz("import", TINY, "-d", "udp.port==9000,nothing")
-    assert done.status == 2
-    assert "none marks a port without a game" in done.err
 
 
 def test_held_data_is_bounded() -> None:

@@ -6,9 +6,11 @@ import random
 
 import pytest
 from command import ROOT
+from conversation_files import file_dissector
 from file_conversations import Conversation, dissector_named, dissector_of
 from inspected_captures import CAPTURES
 from kiebitz_noughts.dissector import NOUGHTS
+from snapshots import DATA
 from strength import GAMES, few_captures, times
 from unread_messages import Game, blamed, blamed_after_each, game_from, game_of, mutations, other_values
 
@@ -77,42 +79,6 @@ def test_no_client_is_blamed_for_a_message_to_another_one(capture: str) -> None:
 
 # Protocol files.
 
-TURNS = """\
-protocol = "turns"
-title = "Turns"
-port = 4711
-framing = "lines"
-format = "words"
-[messages]
-NAME = "c: name=player"
-HELLO = "s: name=player < NAME"
-BID = "c: bid=integer"
-BIDS = "s*: name=player bid=integer"
-TURN = "s*: name=player"
-PLAY = "c: card=text"
-PLAYED = "s*: name=player card=text"
-DEAL = "s: cards=[text]"
-START = "s*:"
-END = "s*: name=player points=integer"
-[identity]
-login = "NAME"
-[events]
-started = { on = "START", opens = true, say = "a game begins", put = { count = 0 } }
-ended = { on = "END", ends = true, say = "{name} wins", result = { winner = "name" } }
-dealt = { on = "DEAL", say = "{who} has {cards}", put = { "private.{who}.hand" = "cards" } }
-bid = { on = "BID", say = "{who} bids {bid}", put = { "bids.{who}" = "bid" } }
-turn = { on = "TURN", turn = true, say = "it is {name}'s turn" }
-asked = { on = "PLAY", say = "{who} wants to play {card}", put = { "wanted.{who}" = "card" } }
-played = { on = "PLAYED", say = "{name} plays {card}", put = { count = "count + 1", latest = "card" } }
-high = { on = "PLAYED", when = "count > 1", say = "late", put = { "late.{name}" = "count" } }
-[rules]
-other-bid = { on = "BIDS", unless = "bids.{name} == bid", say = "{name} bid {known}" }
-not-your-turn = { on = "PLAY", unless = "who == turn", say = "it is {known}'s turn" }
-out-of-turn = { on = "PLAYED", unless = "name == turn", say = "it is {known}'s turn" }
-other-card = { on = "PLAYED", unless = "wanted.{name} == card", say = "{name} wanted {known}" }
-not-held = { on = "PLAY", unless = "card in private.{who}.hand", say = "{who} has {known}" }
-wrong-count = { on = "END", unless = "points == count", say = "{known} cards were played" }
-"""
 ROUND = (
     *("*< START", "a< DEAL 1,2", "b< DEAL 3,4", "a> BID 1", "*< BIDS ann 1", "b> BID 2", "*< BIDS ben 2"),
     *("*< TURN ann", "a> PLAY 1", "*< PLAYED ann 1", "*< TURN ben", "b> PLAY 4", "*< PLAYED ben 4"),
@@ -125,7 +91,9 @@ SQUARES = (
     *("*< WON ben", "*< START ben ann", "*< MARK ben 1"),
 )
 TALKS = {
-    "turns": Conversation(dissector_of(TURNS)).send(*SEATED, *ROUND, *ROUND),
+    "turns": Conversation(file_dissector(DATA / "conversations" / "files_doubt.txt", "turns")).send(
+        *SEATED, *ROUND, *ROUND
+    ),
     "noughts": Conversation(dissector_named("noughts"), "\r\n", 3333).send(*SQUARES),
     "noughts as a plug-in": Conversation(NOUGHTS, "\r\n", 3333).send(*SQUARES),
 }
@@ -143,30 +111,3 @@ def test_protocol_files_and_plugins(name: str, direction: Direction) -> None:
 def test_the_protocol_file_of_the_documents(direction: Direction) -> None:
     file = dissector_of((ROOT / "docs/examples/roborally.toml").read_text())
     check(game_of("roborally-1.pcap.gz", file), direction, times(1000, 8))
-
-
-# The state becomes certain again.
-
-CERTAIN_AGAIN = [
-    # A value that is put again.
-    ("a< \ufeffTURN ann", ["*< TURN ann", "b> PLAY 3"], ["not-your-turn"]),
-    ("a< \ufeffTURN ann", ["*< TURN ann", "*< PLAYED ben 3"], ["out-of-turn"]),
-    ("a> \ufeffBID 3", ["a> BID 4", "*< BIDS ann 5"], ["other-bid"]),
-    ("a> BID x", ["b> BID 4", "*< BIDS ben 5"], ["other-bid"]),
-    # A value that no message of that side can put.
-    ("a> PLAYED", ["*< TURN ann", "b> PLAY 3"], ["not-your-turn"]),
-    ("b> PLAYED", ["*< TURN ben", "b> PLAY 1"], ["not-held"]),
-    # A value that follows from one in doubt is in doubt, as is what depends on it.
-    ("*< NOTHING", ["*< TURN ann", "a> PLAY 1", "*< PLAYED ann 1", "*< END ann 9"], []),
-    ("a> NOTHING", ["*< TURN ann", "a> PLAY 1", "*< PLAYED ann 1", "*< END ann 9"], ["wrong-count"]),
-    # Another game.
-    ("*< NOTHING", ["*< END ann 0", "*< START", "*< TURN ann", "*< END ann 9"], ["wrong-count"]),
-]
-
-
-@pytest.mark.parametrize(("unread", "then", "codes"), CERTAIN_AGAIN)
-def test_doubt_ends(unread: str, then: list[str], codes: list[str]) -> None:
-    talk = Conversation(dissector_of(TURNS))
-    talk.send(*SEATED, "*< START", "a< DEAL 1,2", "b< DEAL 3,4", "a> BID 1", "b> BID 2", unread, *then)
-    broken = {one.message_id for one in talk.found().diagnostics if one.group == "malformed"}
-    assert [one.code for one in talk.found().diagnostics if one.message_id not in broken] == codes

@@ -105,37 +105,6 @@ def compare(draft: Draft, conversations: Sequence[Conversation], dissector: Diss
     return result
 
 
-def details(draft: Draft, conversations: Sequence[Conversation], dissector: Dissector) -> list[str]:
-    """Return lines about what is missing and what is wrong."""
-    truth = _valid_messages(conversations, dissector)
-    names = _names(draft, dissector)
-    found = {(kind[0], name) for kind, name in names.items()}
-    lines = [f"names missing: {sorted({*truth} - found)}"]
-    extra = {(r.direction, r.name) for r in draft.rows} - names.keys()
-    lines.append(f"names extra: {sorted(extra)}")
-    expected, drafted = _pairs(draft, dissector, names)
-    lines.append(f"answers missing: {sorted(expected - drafted)}")
-    lines.append(f"answers extra: {sorted(drafted - expected)}")
-    for flag in ("broadcast", "heartbeat"):
-        want = {(e.direction, e.name) for e in dissector.grammar.rows if getattr(e, flag)} & truth.keys()
-        have = {
-            (r.direction, names.get((r.direction, r.name), r.name)) for r in draft.rows if getattr(r, flag)
-        }
-        lines.append(f"{flag} missing: {sorted(want - have)}; extra: {sorted(have - want)}")
-    for row in draft.rows:
-        kind = row.direction, names.get((row.direction, row.name), row.name)
-        if kind in truth:
-            share = _fields(
-                truth[kind],
-                [r for r in draft.rows if (r.direction, names.get((r.direction, r.name))) == kind],
-            )
-            if share.right < share.expected or share.found > share.expected:
-                lines.append(
-                    f"fields {kind}: {dict(truth[kind])} / {[(c.name, c.type) for c in row.columns]}"
-                )
-    return lines
-
-
 def _pairs(
     draft: Draft, dissector: Dissector, names: Mapping[Kind, str]
 ) -> tuple[set[tuple[Kind, str]], set[tuple[Kind, str]]]:
