@@ -376,10 +376,10 @@ def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "
     yield f"<{name}"
     for field in shape.attributes:
         if field.name in fields or not field.optional:
-            yield f' {field.name}="{as_xml(field.type.encode(fields[field.name]))}"'
+            yield f' {field.name}="{as_xml(_text(field.type, fields[field.name]))}"'
     yield ">"
     if shape.text is not None and (shape.text.name in fields or not shape.text.optional):
-        yield as_xml(shape.text.type.encode(fields[shape.text.name]))
+        yield as_xml(_text(shape.text.type, fields[shape.text.name]))
     inner = indent and indent + "  "
     some = False
     for tag, child in shape.elements.items():
@@ -391,10 +391,15 @@ def element_xml(name: str, shape: Shape, fields: dict[str, Any], indent: str = "
             if child.shape is not None:
                 yield from element_xml(tag, child.shape, value, inner)
             else:
-                yield f"<{tag}>{as_xml(child.field.type.encode(value))}</{tag}>"
+                yield f"<{tag}>{as_xml(_text(child.field.type, value))}</{tag}>"
     if some:
         yield indent
     yield f"</{name}>"
+
+
+def _text(kind: FieldType, value: Any) -> str:
+    """Return the text of a value; the placeholder, of whatever type, is written as it is."""
+    return _MARK if value is _MARK else kind.encode(value)
 
 
 class OpenReading:
