@@ -23,25 +23,29 @@ from kiebitz.storage.recording.recorder import Recorder
 if TYPE_CHECKING:
     from kiebitz.dissectors.filters import Filter, Predicate
 
-_PATIENCE_S = 1.0
-"""CPU time (seconds) that the filter may take per batch; recording has priority."""
-
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
 class LiveView:
     """Prints the findings of `recorder`, with times since the start of its session; nothing if `quiet`.
 
-    If the filter takes too long, printing stops with a warning. `tables` are those found before.
+    Printing stops with a warning if the filter takes more than `patience_s` (CPU time in seconds) per batch:
+    recording has priority. `tables` are those found before.
     """
 
     def __init__(
-        self, recorder: Recorder, wanted: Filter | None, quiet: bool, tables: Iterable[TableInfo] = ()
+        self,
+        recorder: Recorder,
+        wanted: Filter | None,
+        quiet: bool,
+        tables: Iterable[TableInfo] = (),
+        patience_s: float = 1.0,
     ) -> None:
         self._recorder = recorder
         self._quiet = quiet
         self._filter = wanted.text if wanted is not None else ""
         self._spent = 0.0
+        self._patience_s = patience_s
         self._event_wanted = wanted.predicate("events", recorder.numbers) if wanted is not None else None
         self._altered_wanted = wanted.predicate("messages", recorder.numbers) if wanted is not None else None
         self._violation_expected = (
@@ -86,8 +90,8 @@ class LiveView:
         session_id = self._recorder.session_id
         meets = wanted(Row(self._started_ns, messages, event, diagnostics, table, session_id))
         self._spent += time.thread_time() - begun
-        if self._spent > _PATIENCE_S:
-            sentence = f"the filter takes too long: over {_PATIENCE_S:g} s for one batch"
+        if self._spent > self._patience_s:
+            sentence = f"the filter takes too long: over {self._patience_s:g} s for one batch"
             raise FilterError(sentence, self._filter, 0, len(self._filter))
         return meets
 

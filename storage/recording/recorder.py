@@ -51,8 +51,6 @@ _BATCH_BYTES = 4 << 20
 _INDEX_FACTOR = 1.25
 """Ratio of a database's size with indexes to its size without."""
 
-_INDEXING_S = 0.3
-"""Time in seconds for indexes after `Recorder.stop_soon`."""
 
 SessionKind = Literal["relay", "sniff", "import", "replay", "collect"]
 
@@ -138,7 +136,7 @@ class Recorder:
         self._chunks: list[Chunk] = []
         """Chunks without a row yet."""
         self._is_stopped = False
-        self._stopped_at = 0.0
+        self._end_of_indexing = 0.0
         self.counts: Counter[str] = Counter()
         """The session's numbers of streams, games, messages, events and diagnostics so far.
 
@@ -230,12 +228,12 @@ class Recorder:
         """
         self._inspection.on_full = call
 
-    def stop_soon(self) -> None:
-        """Ignore further items except ends, after the next message, and soon end the creation of indexes.
+    def stop_soon(self, indexing_s: float = 0.3) -> None:
+        """Ignore further items except ends, after the next message.
 
-        Signal handlers may use this.
+        Signal handlers may use this. The creation of indexes may take no longer than `indexing_s` seconds.
         """
-        self._stopped_at = monotonic()
+        self._end_of_indexing = monotonic() + indexing_s
         self._is_stopped = True
         self._inspection.stop_soon()
 
@@ -352,7 +350,7 @@ class Recorder:
             self.connection.is_cancelled = never
 
     def _is_impatient(self) -> bool:
-        return self._is_stopped and monotonic() > self._stopped_at + _INDEXING_S
+        return self._is_stopped and monotonic() > self._end_of_indexing
 
     def _gap(self, gap: Gap) -> None:
         if gap.length:

@@ -17,10 +17,9 @@ from command import CAPTURES, ROOT, kiebitz
 from processes_and_rows import KIEBITZ, PATIENCE_S, rows, until
 from session_factory import Conversation
 from strength import a_few, times
+from tables import tried_commands
 
-from kiebitz.storage.database import opening
 from kiebitz.storage.database.schema import INDEXES
-from kiebitz.storage.recording import recorder
 from kiebitz.storage.recording.recorder import Recorder
 
 FILE_HEADER = 24
@@ -94,45 +93,35 @@ def interrupted(
     return said
 
 
-COMMANDS = {
-    "import": ["import", "{capture}", "-w", "{new}"],
-    "import that SIGTERM ends": ["import", "{capture}", "-w", "{new}"],
-    "import of a pipe": ["import", "-", "-w", "{new}"],
-    "import of a database": ["import", "{database}", "-w", "{new}"],
-    "anonymized import": ["import", "{capture}", "--anonymize", "-w", "{new}"],
-    "redissect": ["redissect", "{copy}"],
-    "check": ["check", "{database}"],
-    "check of a capture": ["check", "{capture}"],
-    "stats": ["stats", "{database}"],
-    "events": ["events", "{database}"],
-    "messages": ["messages", "{database}", "-Y", 'frame matches "9,9$"'],
-    "sequence": ["sequence", "{database}"],
-    "diff": ["diff", "{database}", "{capture}"],
-    "whatif": ["whatif", "{database}", "--drop", "#100"],
-    "draft": ["draft", "{capture}"],
-    "replay": ["replay", "{database}", "--speed", "0"],
-    "export -T html": ["export", "{database}", "-T", "html", "-o", "{new}"],
-    "export -T pcapng": ["export", "{database}", "-T", "pcapng", "-o", "{new}"],
-    "export -T jsonl": ["export", "{database}", "-T", "jsonl", "-o", "{new}"],
-    "export --anonymize": ["export", "{database}", "-T", "csv", "--anonymize", "-o", "{new}"],
-}
+COMMANDS = tried_commands("test_ctrl_c")
 
 
-@pytest.mark.parametrize("name", a_few(COMMANDS, ["import of a pipe"]))
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    a_few(
+        [(COMMANDS[0], signal.SIGTERM), *((command, signal.SIGINT) for command in COMMANDS)],
+        lambda row: row[0][:2] == ["import", "-"],
+        lambda row: f"{' '.join(row[0])}, {row[1].name}",
+    ),
+)
 def test_ctrl_c_ends_a_command_within_a_second(
-    name: str, capture: Path, tmp_path: Path, request: pytest.FixtureRequest
+    command: list[str], kind: signal.Signals, capture: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     number = 1
-    while number <= times(4, 1) and _is_interrupted(name, number, capture, tmp_path, request):
+    while number <= times(4, 1) and _is_interrupted(command, kind, number, capture, tmp_path, request):
         number += 1
     assert number > 1, "it is never interrupted"
 
 
 def _is_interrupted(
-    name: str, number: int, capture: Path, tmp_path: Path, request: pytest.FixtureRequest
+    command: list[str],
+    kind: signal.Signals,
+    number: int,
+    capture: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> bool:
     """Interrupt the command at this position; return False if it ends before. Check what it leaves."""
-    command = COMMANDS[name]
     new, copy = tmp_path / f"new{number}", tmp_path / f"copy{number}.db"
     paths = {"capture": str(capture), "new": str(new), "copy": str(copy)}
     if "{database}" in command or "{copy}" in command:
@@ -140,11 +129,10 @@ def _is_interrupted(
         copy.write_bytes(stored.read_bytes())
         paths["database"] = str(stored)
     given = capture if "-" in command else None
-    kind = signal.SIGTERM if "SIGTERM" in name else signal.SIGINT
     said = interrupted([part.format(**paths) for part in command], number * STEP_S, given, kind)
     if said is None:
         return False
-    if "import" in name and "database" not in name:
+    if command[0] == "import" and "{database}" not in command:
         # Each datagram of this capture is a message.
         counts = "(SELECT count(*) FROM chunks) - (SELECT count(*) FROM messages), count(*), count(ended_ns)"
         # On a slow machine it may have recorded nothing yet.
@@ -152,25 +140,23 @@ def _is_interrupted(
         assert sessions == ended
         assert sessions <= said.count("of the capture were imported; kiebitz sessions") + (undissected > 0)
         assert undissected == 0 or "its last bytes may not be dissected" in said
-    if name == "redissect":
+    if command[0] == "redissect":
         messages = "SELECT count(*) FROM messages"
         assert rows(copy, messages) == rows(stored, messages)
     return True
 
 
-@pytest.mark.parametrize("patience_s", [recorder._INDEXING_S, -1.0])
-def test_indexes_that_take_long_are_left_out(
-    patience_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorder, "_INDEXING_S", patience_s)
-    monkeypatch.setattr(opening, "_STEP_INTERVAL", 10)
+@pytest.mark.parametrize("patience_s", [PATIENCE_S, -1.0])
+def test_indexes_that_take_long_are_left_out(patience_s: float, tmp_path: Path) -> None:
     conversation = Conversation()
     for number in range(100):
         conversation.says(b"REGISTER;%d" % number)
     database = tmp_path / "game.db"
     stopped = Recorder(str(database), "import", "game.pcap")
+    # Asked often enough for so few rows.
+    stopped.connection.set_progress_handler(lambda: stopped.connection.is_cancelled(), 10)
     stopped.record(conversation.items)
-    stopped.stop_soon()
+    stopped.stop_soon(patience_s)
     stopped.close()
     count = "SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name LIKE 'idx%'"
     (indexes,) = rows(database, count)[0]

@@ -13,29 +13,22 @@ from pathlib import Path
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz
 from corpora import add_here
+from snapshots import as_bytes
 from strength import GAMES, a_few, every, times
+from tables import tried_commands
 from terminals import OnTerminal
 
 Changes = Mapping[str, str | None]
 
-ANYWHERE: list[Changes] = [
-    *({"HOME": None}, {"HOME": ""}, {"HOME": "/nowhere"}, {"HOME": "FILE"}),
-    *({"TMPDIR": "/nowhere"}, {"TMPDIR": "FILE"}, {"TMPDIR": "/proc"}),
-    *({"XDG_CONFIG_HOME": "FILE"}, {"XDG_CONFIG_HOME": "relative"}, {"XDG_CONFIG_HOME": "\x1b[2J"}),
-    *(
-        {"LC_ALL": "nonsense"},
-        {"LC_ALL": "C"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-    ),
-    *({"PYTHONWARNINGS": "error"}, {"PYTHONDEVMODE": "1"}, {"PYTHONOPTIMIZE": "2"}),
-    *({"PYTHONIOENCODING": "ascii:strict"}, {"PYTHONIOENCODING": "utf-16"}),
-    *({"TZ": "Nonsense/Zone"}, {"TZ": ":/etc/passwd"}, {"TZ": "\x1b[2J"}),
-    *({"COLUMNS": "x"}, {"COLUMNS": "-5"}, {"COLUMNS": "99999999"}, {"LINES": "0"}),
-    *({"TERM": None}, {"TERM": "garbage"}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}, {"FORCE_COLOR": "x"}),
-    *({"DASK_CONFIG": "FILE"}, {"DASK_LOGGING": "3"}, {"ARROW_NUM_THREADS": "x"}, {"OMP_NUM_THREADS": "x"}),
-    *({"SQLITE_TMPDIR": "/nowhere"}, {"SSL_CERT_FILE": "/nowhere"}, {"NATS_CREDS": "/nowhere"}),
-]
-"""`FILE` is a file without settings; None an unset variable."""
+
+def environments(where: str) -> list[Changes]:
+    """Return environments; `FILE` is a file without settings, None an unset variable."""
+    found: list[Changes] = []
+    for line in tried_commands(f"test_odd_environments: {where}"):
+        parts = [word.partition("=") for word in line]
+        found.append({name: as_bytes(value).decode() if sign else None for name, sign, value in parts})
+    return found
+
 
 COMMANDS = {
     "events": ["events", TINY],
@@ -78,7 +71,7 @@ def run(command: list[str], changes: Changes, folder: Path) -> subprocess.Comple
 @pytest.mark.parametrize("command", every(3, COMMANDS))
 @pytest.mark.parametrize(
     "changes",
-    a_few(ANYWHERE, lambda changes: "PYTHONUTF8" in changes, str),
+    a_few(environments("anywhere"), lambda changes: "PYTHONUTF8" in changes, str),
 )
 def test_a_command_does_what_it_does(command: str, changes: Changes, corpus: Path, tmp_path: Path) -> None:
     paths = {"CORPUS": str(corpus), "OUT": str(tmp_path / "out.parquet")}
@@ -112,19 +105,7 @@ def test_dask_is_configured_only_for_a_scheduler_of_its_own(changes: str, tmp_pa
     assert "1 capture added" in done.stderr
 
 
-WATCHING = [
-    *(
-        {"TEXTUAL_DRIVER": "nowhere"},
-        {"TEXTUAL_DRIVER": "os:path"},
-        {"COLUMNS": "99999999"},
-        {"COLUMNS": "1"},
-    ),
-    *({"TEXTUAL_COLOR_SYSTEM": "x"}, {"TEXTUAL_THEME": "x"}, {"LINES": "0"}),
-    *({"TEXTUAL_FPS": "x"}, {"TERM": "garbage"}, {"TERM": "dumb"}, {"TZ": "\x1b[2J"}, {"LC_ALL": "nonsense"}),
-]
-
-
-@pytest.mark.parametrize("changes", a_few(WATCHING, [{"COLUMNS": "99999999"}], str))
+@pytest.mark.parametrize("changes", a_few(environments("watching"), [{"COLUMNS": "99999999"}], str))
 @pytest.mark.full
 def test_the_terminal_is_filled_as_ever(changes: dict[str, str]) -> None:
     with OnTerminal("watch", TINY, columns=80, rows=24, **changes) as terminal:
@@ -138,21 +119,7 @@ def test_a_query_that_is_no_utf_8_is_refused(corpus: Path) -> None:
     assert (done.status, done.out, done.err) == (2, "", "kiebitz: the query is not UTF-8\n")
 
 
-LISTINGS = [
-    *(
-        ["events"],
-        ["messages"],
-        ["check"],
-        ["check", "--summary"],
-        ["state"],
-        ["stats"],
-        ["games"],
-        ["streams"],
-    ),
-    *(["state", "--json"], ["stats", "--json"], ["show", "#3"], ["sequence"], ["sessions"]),
-    *(["follow", "1"], ["sequence", "-T", "mermaid"], ["sequence", "-T", "svg"], ["follow", "1", "--hex"]),
-    *(["follow", "1", "--raw"], ["sequence", "-T", "plantuml"]),
-]
+LISTINGS = tried_commands("test_odd_environments")
 """Commands that print a session, with the options that change their output."""
 
 TABLES = [
@@ -162,7 +129,7 @@ TABLES = [
 ]
 
 # A page contains the time when it was written.
-EXPORTS = [["export", "-T", form] for form in ("csv", "jsonl", "pcapng", "datasette")]
+EXPORTS = [["export", "-T", form] for form in ("parquet", "csv", "jsonl", "pcapng", "datasette")]
 
 
 PRINTING = """

@@ -219,6 +219,7 @@ def options() -> Iterator[tuple[tuple[str, ...], str]]:
     return below((), program)
 
 
+PATHS = {"TINY": TINY, "PLAN": str(ROOT / "docs/examples/interop/plan.toml")}
 OPTIONS = {"-w", "-o", "--svg", "--report", "--keep", "--mapping-file", "--junit", "--baseline"}
 TO_OUTPUT = {
     *(("draft", "-o"), ("export", "-o"), ("protocols", "-o"), ("sequence", "-o")),
@@ -228,28 +229,14 @@ TO_OUTPUT = {
 
 def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
     """`-` is standard output, or an error, in every command."""
-    needed = {
-        "relay": ["-m", "reverse:udp://127.0.0.1:9@0"],
-        "sniff": ["-i", "lo", "-a", "duration:0.1"],
-        "collect": ["nats://127.0.0.1:9/x"],
-        "import": [TINY, "--anonymize"],
-        "replay": [TINY],
-        "probe": ["server", "127.0.0.1:9", "-d", "maexchen"],
-        "export": [TINY, "-T", "csv", "--anonymize"],
-        "state": [TINY],
-        "sequence": [TINY, "-T", "svg"],
-        "stats": [TINY],
-        "protocols": ["maexchen", "-T", "lua"],
-        "draft": [TINY],
-        "interop": [str(ROOT / "docs/examples/interop/plan.toml")],
-    }
+    needed = {command: options for command, *options in tried_commands("test_standard_output: dash")}
     seen = set()
     before = os.getcwd()
     os.chdir(tmp_path)
     try:
         for names, name in options():
             seen.add((names[0], name))
-            done = kiebitz(*names, *needed[names[0]], name, "-")
+            done = kiebitz(*names, *(PATHS.get(word, word) for word in needed[names[0]]), name, "-")
             if (names[0], name) in TO_OUTPUT:
                 assert done.status == 0, done.err
                 assert done.out.startswith(("<?xml", "time,", "# Drafted", "-- A dissector"))

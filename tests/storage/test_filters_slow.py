@@ -14,11 +14,9 @@ from command import ROOT, TINY, kiebitz
 from filter_rows import Session, database, live, stored
 from hypothesis import given
 from hypothesis import strategies as st
-from imported_databases import database_of
 from lark import Lark
 from lark.lexer import PatternStr
 from strength import a_few
-from terminals import OnTerminal
 
 from kiebitz.cli.live_view import LiveView
 from kiebitz.dissectors.filters import FieldCatalog, FilterError, compile_filter, expressions
@@ -126,13 +124,12 @@ def test_a_slow_filter_does_not_stop_a_recording(
     assert told.err.endswith("output stopped; everything is still recorded\n")
 
 
-def test_a_filter_that_is_slow_in_all_is_given_up_live(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("kiebitz.cli.live_view._PATIENCE_S", 0.02)
+def test_a_filter_that_is_slow_in_all_is_given_up_live(capsys: pytest.CaptureFixture[str]) -> None:
     recorder = Recorder(MEMORY, "relay", "here", started_ns=0)
     close_after_test(recorder.connection)
-    view = LiveView(recorder, compile_filter('diag.text matches "a*[bc]"', CATALOG), quiet=False)
+    view = LiveView(
+        recorder, compile_filter('diag.text matches "a*[bc]"', CATALOG), quiet=False, patience_s=0.02
+    )
     found = _malformed("a" * 1000)
     found.diagnostics *= 1000
     view.show(found)
@@ -277,48 +274,3 @@ def test_references_are_resolved() -> None:
             compile_filter(name, catalog)
     for text in (*FIELDS, *EXAMPLES):
         compile_filter(text, catalog)
-
-
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("Holz > 0", "did you mean resources.Holz or gained.Holz or Spieler.Rohstoffe.Holz"),
-        ('actr == "x"', 'did you mean "actor"?'),
-        ("Rohstofe", 'did you mean "Rohstoffe" or "Rohstoff"?'),
-        # Near to a word of another game alone.
-        ("declarer", None),
-        ("trumfp", None),
-    ],
-)
-@pytest.mark.parametrize("order", ["session first", "filter first"])
-def test_suggestions_are_words_of_the_session(text: str, hint: str | None, order: str) -> None:
-    arguments = (
-        [database_of(CATAN), "-Y", text] if order == "session first" else ["-Y", text, database_of(CATAN)]
-    )
-    done = kiebitz("events", *arguments)
-    assert (done.status, done.out) == (2, "")
-    sentence, *excerpt = done.err.splitlines()
-    assert sentence.startswith(f'kiebitz: no field "{text.split()[0]}"')
-    if hint is None:
-        assert "did you mean" not in sentence
-    else:
-        assert hint in sentence
-    assert excerpt[0] == f"  {text}"
-
-
-def test_the_words_of_the_headings_are_understood() -> None:
-    done = kiebitz("messages", TINY, "-Y", 'who == "alice" && # < 3', "--json")
-    assert [row["id"] for row in done.json] == [1, 2]
-    done = kiebitz("events", TINY, "-Y", 'actor == "alice" && kind == "rolled"', "--json")
-    assert [row["actor"] for row in done.json] == ["alice"]
-    assert kiebitz("check", TINY, "-Y", 'who == "alice"').status == 0
-
-
-@pytest.mark.full
-def test_a_player_s_viewer_is_told_how_to_see_more() -> None:
-    lost = kiebitz("events", TINY, "-Y", 'named == "alice" && kind == "lost"', "--json").json
-    assert [row["data"]["names"] for row in lost] == [["alice"]]
-    for asked, is_told in (("player", True), ("named", False)):
-        with OnTerminal("events", TINY, "-Y", f'{asked} == "alice"') as command:
-            assert command.ended() == 0
-        assert any("named finds" in line or 'named == "alice"' in line for line in command.lines) == is_told

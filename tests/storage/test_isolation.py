@@ -25,7 +25,6 @@ from kiebitz.dissectors.inspection.isolation import GAME_ENDED
 from kiebitz.dissectors.model import Event, Item
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.read.recorded_items import RecordedItems
-from kiebitz.storage.recording import rows
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.resuming import ResumedRecorder
 
@@ -112,7 +111,8 @@ def in_games(patch: pytest.MonkeyPatch, dissector: Dissector) -> None:
 
 
 def in_sentences(patch: pytest.MonkeyPatch, dissector: Dissector) -> None:
-    rows._cached_sentence.cache_clear()
+    # Those of other data may be known from before.
+    in_events(lambda event: event.data.update(planted=True))(patch, dissector)
     patch.setattr(dissector.presentation, "describe", raising)
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from command import CAPTURES, ROOT, TINY, kiebitz, spawn
@@ -23,15 +22,16 @@ from imported_databases import copy_of_database
 from processes_and_rows import KIEBITZ, PATIENCE_S, until
 from recording_relays import small_disk
 from strength import a_few, every, times
+from tables import tried_commands
 
 from kiebitz.services.probing.session_store import cases_with_verdict
-from kiebitz.storage.database import opening
 from kiebitz.storage.recording.tap_progress import CollectedSession
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
 MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 OTHER = str(CAPTURES / "maexchen-old-20110928-seed-tiny.pcap")
+LARGE = str(CAPTURES / "okey-head-chat.pcap.gz")
 
 
 @cache
@@ -100,111 +100,60 @@ def _two_sessions() -> bytes:
         return path.read_bytes()
 
 
-class Case(NamedTuple):
-    """A command that writes into a database, and that database before."""
-
-    make: Callable[[Path], object]
-    command: tuple[str, ...]
-    is_new: bool = False
+KILLED = tried_commands("test_leftovers: killed")
+WRITING = tried_commands("test_leftovers: writing")
 
 
-KILLED = {
-    "redissect": Case(two_sessions, ("redissect", "DB")),
-    "redissect one": Case(two_sessions, ("redissect", "DB:2")),
-    "import": Case(two_sessions, ("import", OTHER, "-w", "DB")),
-    "import into a new file": Case(lambda path: None, ("import", TINY, "-w", "DB"), True),
-    "delete": Case(two_sessions, ("sessions", "DB", "--delete", "2", "--yes")),
-    "rename": Case(two_sessions, ("sessions", "DB", "--rename", "2", "x", "--note", "2", "y")),
-}
+def on(database: Path, command: Sequence[str]) -> list[str]:
+    """Return a command on this database."""
+    names = {"TINY": TINY, "OTHER": OTHER, "LARGE": LARGE, "LONG": "x" * 100_000}
+    return [names.get(part, part.replace("DB", str(database))) for part in command]
 
 
-def command_of(case: Case, database: Path) -> list[str]:
-    return [part.replace("DB", str(database)) for part in case.command]
-
-
-@contextmanager
-def photographed(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, bytes]]]:
-    """Yield copies of the files at many moments of the statements in the block, as a kill would leave them.
-
-    The cache is small, so that pages are written to the database before the transaction ends.
-    """
+def photographed(command: list[str], database: Path, draw: random.Random) -> list[dict[str, bytes]]:
+    """Return copies of the files at many moments of a command, as a kill would leave them."""
     states: list[dict[str, bytes]] = []
-    distrust = opening._harden
-
-    def look(_connection: object) -> bool:
-        found = files(database)
-        if not states or found != states[-1]:
-            states.append(found)
-        return False
-
-    def with_little_memory(connection: sqlite3.Connection) -> None:
-        distrust(connection)
-        connection.execute("PRAGMA cache_size = 4")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(opening, "_STEP_INTERVAL", 1000)
-        patched.setattr(opening, "_harden", with_little_memory)
-        patched.setattr(opening.LimitedConnection, "_step", look)
-        yield states
+    with spawn(*command) as process:
+        while process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            if (found := files(database)) not in states[-1:]:
+                states.append(found)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(draw.uniform(0, 0.002))
+    assert process.returncode == 0
+    return states
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", a_few(KILLED, ["delete"]))
-def test_whatever_a_statement_leaves_is_recovered(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("command", "is_new"),
+    a_few(
+        [(command, is_new) for command in KILLED for is_new in (False, True)[: 1 + (command[0] == "import")]],
+        lambda row: row[1] or "--delete" in row[0],
+        lambda row: f"{' '.join(row[0])}{', new' if row[1] else ''}",
+    ),
+)
+def test_whatever_a_command_leaves_when_it_is_killed_is_recovered(
+    command: list[str], is_new: bool, tmp_path: Path
 ) -> None:
-    case = KILLED[name]
     database = tmp_path / "game.db"
-    case.make(database)
-    with photographed(database, monkeypatch) as states:
-        assert kiebitz(*command_of(case, database)).status == 0
+    if not is_new:
+        two_sessions(database)
+        with closing(sqlite3.connect(database)) as connection:
+            # Pages are written to the database before the transaction ends.
+            connection.execute("PRAGMA default_cache_size = 4")
+    draw = random.Random(" ".join(command))
+    states = photographed(on(database, command), database, draw)
     assert len(states) > 1
-    kinds = {(min(len(state.get("-journal", "x")), 600), state.get("-journal", b"x")[:1]) for state in states}
-    if name in ("delete", "migration by redissect", "migration by note"):
-        # One that SQLite rolls back.
-        assert any(first == MAGIC[:1] for _, first in kinds)
-    chosen = random.Random(name).sample(states, min(times(40, 2), len(states)))
     hot = [state for state in states if state.get("-journal", b"")[:1] == MAGIC[:1]]
+    # One that SQLite rolls back.
+    assert hot or "--delete" not in command
+    chosen = draw.sample(states, min(times(40, 2), len(states)))
     for number, state in enumerate([*hot[:1], *hot[-1:], *chosen]):
         again = tmp_path / str(number) / "game.db"
         put(state, again)
-        assert_recovered(again, case.is_new)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", a_few(KILLED, ["import into a new file"]))
-def test_a_process_is_killed_as_it_writes(name: str, tmp_path: Path) -> None:
-    """At changes of its files that are drawn by lot."""
-    case = KILLED[name]
-    draw = random.Random(name)
-    most = 12
-    for number in range(times(20, 1)):
-        database = tmp_path / str(number) / "game.db"
-        database.parent.mkdir()
-        case.make(database)
-        wanted = draw.randint(1, most)
-        with spawn(*command_of(case, database)) as process:
-            changes, before = 0, _look(database)
-            while process.poll() is None and changes < wanted:
-                now = _look(database)
-                changes += now != before
-                before = now
-            process.kill()
-            process.communicate()
-        assert process.returncode in (0, -signal.SIGKILL)
-        assert_recovered(database, case.is_new)
-
-
-def _look(database: Path) -> list[tuple[int, int] | None]:
-    found: list[tuple[int, int] | None] = []
-    for suffix in SUFFIXES:
-        try:
-            stat = os.stat(f"{database}{suffix}")
-        except FileNotFoundError:
-            found.append(None)
-        else:
-            found.append((stat.st_size, stat.st_mtime_ns))
-    return found
+        assert_recovered(again, is_new)
 
 
 # Each kind of leftover.
@@ -272,15 +221,6 @@ OWN: dict[str, Callable[[Path], None]] = {
     "an unfinished file": another_file(".part", b"x"),
 }
 
-WRITING = [
-    ("redissect", "DB"),
-    ("redissect", "DB:1"),
-    ("import", TINY, "-w", "DB"),
-    ("sessions", "DB", "--note", "1", "x"),
-    ("sessions", "DB", "--rename", "1", Path(TINY).name),
-    ("sessions", "DB", "--delete", "2", "--yes"),
-]
-
 
 @pytest.mark.full
 @pytest.mark.parametrize(
@@ -311,7 +251,7 @@ def test_leftovers_are_recovered_by_any_writing_command(kind: str, tmp_path: Pat
         elif kind not in ("a journal's first bytes", "half the head of a journal"):
             assert listed.status == 0, listed.err
             assert [row["note"] for row in listed.json] == ["in the log" if "a log" in kind else None] * 2
-        done = kiebitz(*(part.replace("DB", str(database)) for part in command))
+        done = kiebitz(*on(database, command))
         assert done.status == 0, (command, done.err)
         assert_recovered(database)
 
@@ -360,16 +300,6 @@ def _collects(database: str) -> None:
 
 def _probes(database: str) -> None:
     assert list(cases_with_verdict(database, "server", "failed")) == []
-
-
-def test_a_database_of_another_program_is_called_so(tmp_path: Path) -> None:
-    database = tmp_path / "places.db"
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("CREATE TABLE places (x)")
-    for command in (["sessions", str(database)], ["import", TINY, "-w", str(database)]):
-        done = kiebitz(*command)
-        assert done.status == 1
-        assert "not a session database of Kiebitz" in done.err
 
 
 # Foreign files.
@@ -437,7 +367,7 @@ def test_a_journal_that_kiebitz_cannot_have_left_is_not_touched(kind: str, tmp_p
     (tmp_path / "victim").write_text("all my work")
     before, entry = database.read_bytes(), beside.lstat()
     for command in WRITING:
-        done = kiebitz(*(part.replace("DB", str(database)) for part in command))
+        done = kiebitz(*on(database, command))
         assert done.status == 1, command
         assert "game.db-journal: " in done.err
         assert words in done.err
@@ -461,7 +391,7 @@ def test_nor_is_a_foreign_log(kind: str, suffix: str, tmp_path: Path) -> None:
     Path(f"{database}{suffix}").touch(0o600)
     spoil(Path(f"{database}{suffix}"))
     for command in WRITING if times(2, 1) == 2 else WRITING[:1]:
-        done = kiebitz(*(part.replace("DB", str(database)) for part in command))
+        done = kiebitz(*on(database, command))
         assert done.status == 1
         assert words in done.err
 
@@ -482,7 +412,7 @@ def test_a_restored_journal_is_validated_before_writing(tmp_path: Path) -> None:
         Path(f"{database}{suffix}").write_bytes(data)
     assert b"CREATE TRIGGER" in files(database)["-journal"]
     for command in WRITING[2:3]:
-        done = kiebitz(*(part.replace("DB", str(database)) for part in command))
+        done = kiebitz(*on(database, command))
         assert done.status == 1
         assert "it contains the unknown trigger t" in done.err
     with closing(sqlite3.connect(database)) as connection:
@@ -513,23 +443,17 @@ def _is_locked(path: Path) -> bool:
 @pytest.mark.full
 def test_a_list_of_pseudonyms_may_be_written_after_a_kill(tmp_path: Path) -> None:
     named, database = tmp_path / "who.txt", tmp_path / "game.db"
-    reader, writer = os.pipe()
-    with spawn(
-        "import", "-", "--anonymize", "--mapping-file", str(named), "-w", str(database), stdin=reader
-    ) as one:
+    options = ("--anonymize", "--mapping-file", str(named), "-w", str(database))
+    with half_an_import(*options) as one:
         until(lambda: named.exists() and _is_locked(named), "it has begun")
         # Another one that runs now may not have the same list.
-        done = kiebitz("import", TINY, "--anonymize", "--mapping-file", str(named), "-w", str(database))
+        done = kiebitz("import", TINY, *options)
         assert (done.status, named.read_bytes()) == (1, b"")
         assert "file exists" in done.err
         one.kill()
-        one.communicate()
-    os.close(reader)
-    os.close(writer)
-    command = ("import", TINY, "--anonymize", "--mapping-file", str(named), "-w", str(database))
-    assert kiebitz(*command).status == 0
+    assert kiebitz("import", TINY, *options).status == 0
     assert "alice" in named.read_text()
-    assert kiebitz(*command).status == 1
+    assert kiebitz("import", TINY, *options).status == 1
 
 
 # Imports that fail.
@@ -546,14 +470,13 @@ def limited(command: Sequence[str], size: int, out: Path) -> subprocess.Complete
 
 
 def _fails_on_a_limit(database: Path) -> str:
-    command = ["import", str(CAPTURES / "okey-head-chat.pcap.gz"), "-w", str(database)]
-    done = limited(command, 160, database.with_name("out"))
+    done = limited(["import", LARGE, "-w", str(database)], 160, database.with_name("out"))
     assert done.returncode == 1
     return done.stderr
 
 
 def _fails_on_a_full_disk(database: Path) -> str:
-    done = kiebitz("import", str(CAPTURES / "okey-head-chat.pcap.gz"), "-w", str(database))
+    done = kiebitz("import", LARGE, "-w", str(database))
     assert done.status == 1
     return done.err
 
@@ -567,30 +490,33 @@ def _fails_on_damage(database: Path) -> str:
     return done.err
 
 
+@contextmanager
+def half_an_import(*options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run an import that reads from a pipe, into which only the beginning of a capture comes."""
+    with spawn("import", "-", *options, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(Path(TINY).read_bytes()[:24])
+        process.stdin.flush()
+        yield process
+        process.wait(PATIENCE_S)
+
+
 def _fails_on_an_interrupt(database: Path) -> str:
-    reader, writer = os.pipe()
-    os.write(writer, Path(TINY).read_bytes()[:24])
-    with spawn("import", "-", "-w", str(database), stdin=reader) as process:
+    with half_an_import("-w", str(database)) as process:
         # It has a log as long as its recorder has it open.
         until(Path(f"{database}-wal").exists, "it has begun")
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=PATIENCE_S)
-    os.close(reader)
-    os.close(writer)
+        assert process.stderr is not None
+        said = process.stderr.read()
     assert process.returncode == 130
     return said.decode()
 
 
 def _is_killed(database: Path) -> str:
-    reader, writer = os.pipe()
-    os.write(writer, Path(TINY).read_bytes()[:24])
-    with spawn("import", "-", "-w", str(database), stdin=reader) as process:
+    with half_an_import("-w", str(database)) as process:
         until(Path(f"{database}-wal").exists, "it has begun")
         process.kill()
-        process.communicate()
-    os.close(reader)
-    os.close(writer)
     return ""
 
 
@@ -633,25 +559,14 @@ def test_an_import_that_fails_leaves_no_empty_session(kind: str, is_new: bool, t
     assert_recovered(tmp_path / "other" / "game.db", is_new)
 
 
-LIMITED: dict[str, tuple[str, ...]] = {
-    "import": ("import", str(CAPTURES / "okey-head-chat.pcap.gz"), "-w", "DB"),
-    "redissect": ("redissect", "DB"),
-    "delete": ("sessions", "DB", "--delete", "1", "--yes"),
-    "note": ("sessions", "DB", "--note", "1", "x" * 100_000),
-    "export": ("export", "DB", "-T", "html", "-o", "FOLDER/x"),
-    "picture": ("state", "DB", "--svg", "FOLDER/x"),
-    "standard output": ("messages", "DB", "--json"),
-}
-
-
-@pytest.mark.parametrize("name", every(4, LIMITED))
 @pytest.mark.full
-def test_a_limit_of_files_is_called_so(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", every(4, tried_commands("test_leftovers: limited")), ids=" ".join)
+def test_a_limit_of_files_is_called_so(command: list[str], tmp_path: Path) -> None:
     database = tmp_path / "game.db"
     copy_of_database(Path(TINY).name, database)
     database.chmod(0o600)
-    command = [part.replace("DB", str(database)).replace("FOLDER", str(tmp_path)) for part in LIMITED[name]]
-    done = limited(command, 4, tmp_path / "out")
+    command = [part.replace("FOLDER", str(tmp_path)) for part in command]
+    done = limited(on(database, command), 4, tmp_path / "out")
     assert done.returncode == 1, done
     said = done.stderr.splitlines()
     assert len(said) == 1

@@ -13,21 +13,11 @@ from command import CAPTURES, ODD, TINY, Done, kiebitz, without_session
 from imported_databases import database_of
 from served_pages import serving
 from strength import GAMES, a_few
+from tables import tried_commands
 
 import kiebitz as library
 
-_WORDS = "number == 5 || event == 6 || stream == 2 && game == 1 || number in {7, 9}"
-
-COMMANDS: tuple[tuple[str, ...], ...] = (
-    *(("messages",), ("events",), ("games",), ("streams",), ("check",), ("state",)),
-    *(("messages", "-Y", _WORDS), ("events", "-Y", _WORDS), ("check", "-Y", _WORDS)),
-    *(("messages", "-Y", "!(number > 3) || game"), ("messages", "-Y", "number < 3.5 && number != 1")),
-    *(("state", "--at", "#7"), ("state", "--game", "1"), ("state", "--game", "1", "--at", "#1")),
-    *(("state", "--game", "99"), ("state", "--at", "#999999"), ("replay", "--speed", "0", "--game", "1")),
-    *(("replay", "--speed", "0", "--from", "#5", "--to", "#9"), ("whatif", "--drop", "#5")),
-    *(("whatif", "--drop", "#999999"), ("follow", "2"), ("follow", "99"), ("export", "-T", "csv")),
-    *(("show", "#5"), ("show", "#999999"), ("check", "--summary"), ("check", "--at", "#5"), ("stats",)),
-)
+COMMANDS = tried_commands("test_session_numbering")
 """Commands with arguments after the session; their output for it must equal that for its capture."""
 
 HAVE_JSON = ("messages", "events", "games", "streams", "check", "state", "whatif")
