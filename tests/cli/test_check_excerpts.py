@@ -1,19 +1,14 @@
-"""check on byte streams: the lines around an error, what of it does not print, and where parsing resumed."""
+"""Excerpts of `check`: carets in datagrams, and the lines around an error in byte streams."""
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
 import pytest
 from cleanup import close_after_test
-from command import ROOT, kiebitz
+from command import kiebitz
 from conversation_files import Block, blocks, check
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +16,12 @@ from rich.cells import cell_len
 from session_factory import START_NS
 from snapshots import DATA, as_bytes
 from strength import every
+from terminals import OnTerminal
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Gap, Item, Stream
 from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
 from kiebitz.dissectors.registry import BUILT_IN
-from kiebitz.services.evidence.excerpt import MAX_CELLS, ranges_to_read, stream_excerpt
+from kiebitz.services.evidence.excerpt import MAX_CELLS, datagram_excerpt, ranges_to_read, stream_excerpt
 from kiebitz.storage.database.opening import open_existing
 from kiebitz.storage.read.recorded_bytes import ByteRange, RecordedBytes
 from kiebitz.storage.recording.recorder import Recorder
@@ -219,35 +215,16 @@ def test_any_part_of_any_stream_can_be_shown(parts: list[bytes | int], offset: i
         assert cell_len(line.text + line.line_end) <= MAX_CELLS + 2
 
 
-def _on_a_terminal(*arguments: str, **environment: str) -> str:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "kiebitz", *arguments]
-    process = subprocess.Popen(
-        command, stdout=theirs, cwd=ROOT, env={**os.environ, "COLUMNS": "80", **environment}
-    )
-    os.close(theirs)
-    written = b""
-    try:
-        while piece := os.read(ours, 4096):
-            written += piece
-    except OSError:
-        # Linux reports a closed other end like this.
-        pass
-    os.close(ours)
-    process.wait(60)
-    return written.decode().replace("\r\n", "\n")
-
-
 @pytest.mark.full
 def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path) -> None:
     database = record(tmp_path / "x.db", [ID, b"!MODUS\n" + b"SOLO" * 50 + b"\n!END\n", DRAN])
-    plain = _on_a_terminal("check", database, NO_COLOR="1")
-    assert "\x1b" not in plain
-    assert all(len(line) <= 80 for line in plain.splitlines()[1:])
-    assert "   = expected: Modus = " in plain
-    coloured = _on_a_terminal("check", database)
-    assert click.unstyle(coloured) == plain
-    assert coloured != plain
+    with OnTerminal("check", database, NO_COLOR="1") as plain, OnTerminal("check", database) as coloured:
+        assert plain.ended() == coloured.ended() == 3
+    assert b"\x1b" not in plain.written
+    assert all(len(line) <= 80 for line in plain.lines[1:] if not line.startswith("For "))
+    assert any(line.startswith("   = expected: Modus = ") for line in plain.lines)
+    assert coloured.lines == plain.lines
+    assert coloured.written != plain.written
 
 
 @pytest.mark.parametrize("protocol", [dissector.protocol for dissector in BUILT_IN])
@@ -256,3 +233,79 @@ def test_the_reference_fits_80_columns(protocol: str) -> None:
     assert done.status == 0
     names = done.out.index("Names for filters")
     assert all(len(line) <= 80 for line in done.out[:names].splitlines())
+
+
+# Datagrams.
+
+
+def excerpt(data: bytes, offset: int, length: int) -> list[str]:
+    """Return the lines that show a datagram, which does not begin at 0 of its stream."""
+    return [line.text for line in datagram_excerpt(1000, data, 1000 + offset, length)]
+
+
+def _marked(lines: list[str]) -> str:
+    text, carets = lines[:2]
+    start = len(carets) - len(carets.lstrip())
+    return "".join(c for at, c in _cells(text) if start <= at < len(carets))
+
+
+def _cells(text: str) -> list[tuple[int, str]]:
+    return [(cell_len(text[:at]), c) for at, c in enumerate(text)]
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "length", "text", "marked"),
+    [
+        (b"ROLL;tok extra", 8, 6, "ROLL;tok extra", " extra"),
+        (b"ROLL;tok\n", 8, 1, r"ROLL;tok\n", r"\n"),
+        (b"R\x00O\x00", 2, 1, r"R\x00O\x00", "O"),
+        ("J;🎲🎲;x".encode(), 11, 1, "J;🎲🎲;x", "x"),
+        ("J;🎲🎲;x".encode(), 6, 4, "J;🎲🎲;x", "🎲"),
+        ("Größe;ö".encode(), 8, 2, "Größe;ö", "ö"),
+        (b"a\\b;c", 4, 1, r"a\\b;c", "c"),
+        (b"REGISTER;\xff\xfeabc", 9, 2, r"REGISTER;\xff\xfeabc", r"\xff\xfe"),
+        ("x\u202ey;z".encode(), 6, 1, r"x\u202ey;z", "z"),
+    ],
+)
+def test_carets_are_under_the_bytes(data: bytes, offset: int, length: int, text: str, marked: str) -> None:
+    lines = excerpt(data, offset, length)
+    assert lines[0] == text
+    assert _marked(lines) == marked
+
+
+@pytest.mark.parametrize(("data", "offset"), [(b"REGISTER", 8), ("Größe🎲".encode(), 11), (b"x\n", 2)])
+def test_the_end_of_a_message_has_one_caret_behind_it(data: bytes, offset: int) -> None:
+    text, carets = excerpt(data, offset, 0)[:2]
+    assert carets == " " * cell_len(text) + "^"
+
+
+def test_an_empty_datagram() -> None:
+    assert excerpt(b"", 0, 0) == ["(no bytes)", "^"]
+
+
+def test_unprintable_bytes_are_also_shown_in_hexadecimal() -> None:
+    assert excerpt(b"ROLL;\x1b[2J", 5, 1)[2:] == ["52 4f 4c 4c 3b 1b 5b 32 4a", " " * 15 + "^^"]
+    assert len(excerpt(b"ROLL;x", 5, 1)) == 2
+
+
+@pytest.mark.parametrize("place", [0, 3, 30_000, 59_999])
+@pytest.mark.parametrize("letter", ["x", "🎲", "\x1b", "é"])
+def test_a_long_datagram_is_shown_around_the_place(place: int, letter: str) -> None:
+    size = len(letter.encode())
+    data = (letter * place + "!" + letter * (60_000 - place - 1)).encode()
+    text, carets = excerpt(data, place * size, 1)
+    assert len(carets) <= cell_len(text) <= MAX_CELLS + 2
+    assert _marked([text, carets]) == "!"
+    assert text.startswith("…") == (place > 3)
+
+
+@given(st.binary(max_size=300), st.integers(0, 300), st.integers(0, 300))
+def test_any_bytes_can_be_shown(data: bytes, offset: int, length: int) -> None:
+    lines = excerpt(data, offset, length)
+    assert len(lines) in (2, 4)
+    for text, carets in zip(lines[::2], lines[1::2], strict=True):
+        assert text.isprintable()
+        assert cell_len(text) <= MAX_CELLS + 2
+        assert set(carets) <= {" ", "^"}
+        assert carets.endswith("^")
+        assert len(carets) <= cell_len(text) + 1

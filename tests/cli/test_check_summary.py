@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from command import CAPTURES, ODD, kiebitz
+from command import CAPTURES, kiebitz
 from imported_databases import database_of
 from strength import GAMES, few_captures
-from terminals import OnTerminal
 
 ALL = sorted(path.name for path in CAPTURES.iterdir() if ".pcap" in path.name)
 
@@ -36,13 +35,6 @@ def test_nothing_is_lost_in_a_summary(capture: str) -> None:
     assert order == sorted(order)
 
 
-@pytest.mark.full
-def test_servers_and_clients_without_a_name_are_named_by_address() -> None:
-    rows = kiebitz("check", database_of("cgml-malformed.pcap.gz"), "--summary", "--json").json
-    assert "127.0.0.1:7002" in {row["who"] for row in rows if row["blame"] == "server"}
-    assert "127.0.0.1:51196" in {row["who"] for row in rows if row["blame"] == "client"}
-
-
 # One message.
 
 
@@ -55,16 +47,3 @@ def test_each_message_has_the_diagnostics_that_are_reported_it(protocol: str) ->
     )[:5]:
         found = kiebitz("check", path, "--at", f"#{number}", "--json").json
         assert found == [diagnostic for diagnostic in diagnostics if diagnostic["message"] == number]
-
-
-# On a terminal.
-
-
-@pytest.mark.full
-def test_a_terminal_shows_how_to_see_details() -> None:
-    with OnTerminal("check", ODD, columns=100) as terminal:
-        assert terminal.ended() == 3
-    assert terminal.lines[-2:] == [
-        f"For a summary: kiebitz check {ODD} --summary",
-        f"For the message in full: kiebitz show {ODD} '#1'",
-    ]

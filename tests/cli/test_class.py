@@ -30,42 +30,6 @@ while True:
 """
 """A server that ends when it is told to."""
 
-GROUP = "[[group]]\nname = 'a'\nlisten = 9101\n"
-SERVED = GROUP + "server = 'h:1'\n"
-MISTAKES = {
-    "delya = '30s'\n" + SERVED: (1, "unknown key delya: did you mean delay?"),
-    "delay = '30'\n" + SERVED: (1, "delay must be a number with"),
-    "page = 'localhost'\n" + SERVED: (1, "'localhost' is not an address"),
-    "page = 'localhost:8765'": (1, "no group: add a table"),
-    "[[group]]\nlisten = 9101\nserver = 'h:1'": (1, "name is missing"),
-    SERVED.replace("'a'", "'a\tb'"): (2, "printable"),
-    GROUP: (1, "give either server"),
-    GROUP + "server = '192.168.1.21'": (4, "must be HOST:PORT"),
-    GROUP + "server = 'sctp://h:1'": (4, "must be HOST:PORT"),
-    SERVED.replace("9101", "true"): (3, "listen must be a port, or ADDR:PORT"),
-    SERVED.replace("9101", "99999"): (3, "99999 is not a port"),
-    SERVED + "protocol = 'catn'": (5, "did you mean catan?"),
-    GROUP + "command = 'python'\nprotocol = 'okey'": (4, "{port} is missing"),
-    GROUP + "command = 'nopy {port}'\nprotocol = 'okey'": (4, "no program nopy"),
-    GROUP + "command = 'sh {port}'": (1, "protocol is missing"),
-    SERVED + SERVED.replace("9101", "9102"): (6, "there is another group a"),
-    SERVED + SERVED.replace("'a'", "'b'"): (7, "port 9101 is that of group a, too"),
-    "group = [": (1, ""),
-}
-
-
-@pytest.mark.parametrize("text", MISTAKES)
-def test_a_mistake_is_shown_with_its_place(text: str, tmp_path: Path) -> None:
-    line, words = MISTAKES[text]
-    path = tmp_path / "class.toml"
-    path.write_text(text.replace("'", '"'))
-    done = kiebitz("class", str(path), "--check")
-    assert done.status == 2
-    assert words in done.err
-    assert re.search(rf"class\.toml:{line}:\d+: ", done.err), done.err
-    assert done.err.splitlines()[-1].strip(" ^") == ""
-    assert not (tmp_path / "class").exists()
-
 
 def test_a_port_in_use_is_a_mistake_at_its_place(tmp_path: Path) -> None:
     with socket.socket() as taken:

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from command import CAPTURES, ROOT, kiebitz
+from command import ROOT, kiebitz
 from damaged_databases import FORGED, HOSTILE
 from hostile_text import RICHS_OWN, is_harmless, on_a_terminal
 from rich.console import Console as RichConsole
@@ -218,17 +218,3 @@ def test_a_name_makes_no_line_of_its_own_in_an_error(command: list[str], tmp_pat
             assert is_harmless(text)
             assert not any(line.startswith(FORGED) for line in text.splitlines())
         path.write_bytes(b"no capture")
-
-
-def test_choices_are_on_the_line() -> None:
-    done = kiebitz("export", str(CAPTURES / "maexchen-head-tiny.pcap"))
-    assert (done.status, len(done.err.splitlines())) == (2, 2)
-    assert "Choose from: pcapng, jsonl, csv, parquet" in done.err
-
-
-def test_a_filter_has_its_carets_below_it() -> None:
-    session = str(CAPTURES / "maexchen-head-tiny.pcap")
-    for command in (["events", session, "-Y", "a. == 1"], ["whatif", session, "--edit", "#3 a.='x'"]):
-        lines = kiebitz(*command).err.splitlines()
-        assert lines[0].endswith("expected a name")
-        assert lines[2].index("^") == lines[1].index("==")

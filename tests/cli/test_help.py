@@ -51,9 +51,14 @@ def test_the_list_of_commands_has_them_all() -> None:
 def test_help_as_a_command() -> None:
     assert kiebitz("help").out == kiebitz("-h").out
     assert kiebitz("help", "state").out == kiebitz("state", "-h").out
-    done = kiebitz("help", "stat")
-    assert (done.status, done.out) == (2, "")
-    assert "no help on stat; did you mean stats or state?" in done.err
+
+
+def test_kiebitz_alone_shows_its_help() -> None:
+    done = kiebitz()
+    # click before 8.2 prints the help as if it were asked for.
+    assert (done.status, bool(done.out)) in ((2, False), (0, True))
+    assert (done.err or done.out).startswith("Usage: kiebitz")
+    assert "For help" not in done.err
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
@@ -109,15 +114,6 @@ def test_completion_scripts(shell: str) -> None:
     done = kiebitz("completion", shell)
     assert done.status == 0
     assert "_KIEBITZ_COMPLETE" in done.out
-
-
-@pytest.mark.parametrize(
-    ("command", "name"), [("messages", "wanted"), ("relay", "drop"), ("relay", "change")]
-)
-def test_filter_names_are_completed(command: str, name: str) -> None:
-    option = next(parameter for parameter in _command(command).params if parameter.name == name)
-    found = option.shell_complete(click.Context(group), 'msg == "ROLL" && maexchen.di')
-    assert 'msg == "ROLL" && maexchen.dice' in [item.value for item in found]
 
 
 @pytest.mark.parametrize(

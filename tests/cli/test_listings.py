@@ -9,26 +9,20 @@ import csv
 import io
 import json
 import os
-import pty
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from cleanup import close_after_test
-from command import CAPTURES, ODD, ROOT, TINY, kiebitz, spawn
+from command import CAPTURES, ODD, TINY, kiebitz, spawn
 from processes_and_rows import PATIENCE_S
 from session_factory import Conversation, record
 from strength import every
 
 from kiebitz.storage.database.recorder_lock import lock
-
-NASTY = "a\x1b[2J\x07\x9b5m\u202eb\u2066\x7f"
-"""Clears the screen, rings, colours and turns what follows around, if it is let."""
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +30,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = str(tmp_path_factory.mktemp("listings") / "game.db")
     assert kiebitz("import", TINY, ODD, "-w", path).status == 0
     return path
-
-
-@pytest.fixture(scope="module")
-def nasty(tmp_path_factory: pytest.TempPathFactory) -> str:
-    talk = Conversation()
-    talk.says(f"REGISTER;{NASTY}".encode()).hears(b"REGISTERED").says(b"ROLL;tok\n").says(b"\xff\xfe")
-    return record(tmp_path_factory.mktemp("nasty") / "nasty.db", talk.ends().items)
 
 
 def test_a_capture_file_and_its_session_list_the_same(database: str) -> None:
@@ -66,23 +53,6 @@ def test_all_forms_are_equivalent(database: str) -> None:
             for row in rows
         ]
     assert len(kiebitz(*arguments).out.splitlines()) == len(rows) + 1
-
-
-@pytest.mark.full
-def test_follow_shows_both_sides(nasty: str) -> None:
-    assert kiebitz("follow", nasty, "1").out.splitlines()[1:] == [
-        "← REGISTERED",
-        r"→ ROLL;tok\n",
-        r"→ \xff\xfe",
-    ]
-    assert "00000000  52 45 47 49 53 54 45 52 45 44" in kiebitz("follow", nasty, "1", "--hex").out
-    raw = subprocess.run(
-        [sys.executable, "-m", "kiebitz", "follow", nasty, "1", "--raw"],
-        capture_output=True,
-        cwd=ROOT,
-        check=True,
-    )
-    assert raw.stdout == f"REGISTER;{NASTY}REGISTEREDROLL;tok\n".encode() + b"\xff\xfe"
 
 
 @pytest.mark.full
@@ -151,37 +121,6 @@ def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
     assert b"Traceback" not in err
 
 
-def _on_a_terminal(*arguments: str, **environment: str) -> str:
-    """Return a command's output on a terminal 100 columns wide."""
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kiebitz", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=terminal,
-        stderr=terminal,
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "100", "TERM": "xterm-256color", **environment},
-    )
-    os.close(terminal)
-    written = b""
-    try:
-        while piece := os.read(controller, 65536):
-            written += piece
-    except OSError:
-        # The other end of the terminal is closed.
-        pass
-    os.close(controller)
-    assert process.wait() in (0, 2, 3)
-    return written.decode()
-
-
-@pytest.mark.full
-def test_raw_bytes_do_not_go_to_a_terminal(nasty: str) -> None:
-    shown = _on_a_terminal("follow", nasty, "1", "--raw")
-    assert "--raw is unsafe on a terminal" in shown
-    assert "\x1b[2J" not in shown
-
-
 BADCARD = str(CAPTURES / "schafkopf-1.3-badcard.pcap")
 LISTINGS = ("streams", "games", "messages", "events", "check")
 
@@ -204,9 +143,3 @@ def test_each_session_has_the_rows_that_it_has_by_itself(listing: str, both: str
     ]
     assert rows == alone
     assert {row["session"] for row in rows} == {f"{both}:1", f"{both}:2", ODD}
-
-
-def test_a_file_of_that_name_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "odd:*").write_bytes(Path(TINY).read_bytes())
-    assert kiebitz("games", "odd:*", "--json").json == kiebitz("games", TINY, "--json").json

@@ -14,7 +14,7 @@ from command import CAPTURES, ODD, TINY, kiebitz
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from session_factory import Conversation, record
-from strength import a_few, every, times
+from strength import a_few, times
 from terminals import OnTerminal
 
 from kiebitz.cli.terminal.screen import Console, Text
@@ -90,36 +90,6 @@ def test_search_columns_of_a_row_are_complete(
     for row, said in zip(rows, listed, strict=True):
         for key in keys:
             assert whole(row, key, said), (key, row[key], said)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("columns", every(4, WIDTHS))
-def test_the_right_part_is_dropped_if_space_is_short(database: str, columns: int) -> None:
-    session = f"{database}:3"
-    titles, rows = shown(columns, "messages", session, "-Y", 'msg == "Bauen"')
-    assert titles == ["#", "time", "stream", "dir", "who", "name", "fields"]
-    # The gloss is in the column that takes the remaining width.
-    assert {row[5] for row in rows} == {"Bauen"}
-    assert {row[6] for row in rows} == {"builds"}
-    assert any(row[-1].endswith("…") for row in rows) == (columns < 160)
-
-
-@pytest.mark.full
-def test_a_column_that_has_no_room_is_reported(database: str) -> None:
-    with OnTerminal("streams", f"{database}:1", columns=60) as command:
-        assert command.ended() == 0
-    assert command.lines[0] == "kiebitz: 60 columns are too narrow to show messages, bytes"
-    with OnTerminal("streams", f"{database}:1", columns=100) as command:
-        assert command.ended() == 0
-    assert not command.lines[0].startswith("kiebitz")
-
-
-def test_a_long_address_keeps_its_port(tmp_path: Path) -> None:
-    talk = Conversation(client="[2001:db8:1234:5678:9abc:def0:1234:5678]:51234")
-    session = record(tmp_path / "v6.db", talk.says(b"ROLL;tok").items)
-    _, rows = shown(60, "messages", session)
-    assert rows[0][4].startswith("…")
-    assert rows[0][4].endswith(":51234")
 
 
 @pytest.mark.full

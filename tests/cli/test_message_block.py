@@ -1,16 +1,23 @@
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
+import msgspec
 import pytest
+from command import kiebitz as run
 from conversation_files import Block, blocks, check
 from hypothesis import given
 from hypothesis import strategies as st
+from imported_databases import database_of
 from inspected_captures import CAPTURES
 from message_cases import CASES
 from session_factory import Conversation, record
 from snapshots import DATA
+from strength import GAMES as OF_EACH
 from strength import a_few, every, times
+from terminals import OnTerminal
 
 import kiebitz
 from kiebitz.cli.terminal.byte_rows import ByteRows
@@ -149,3 +156,33 @@ def test_wide_letters_take_their_own_cells(tmp_path: Path) -> None:
         assert " 9  e6 97 a5 c3 b6 f0 9f 8e  日.ö.\N{GAME DIE}.\n17  b2 78  " in shown(told, 40)
         assert " 9  e6 97 a5 c3 b6 f0 9f 8e b2 78" in shown(told, 120)
         assert "  日.ö.\N{GAME DIE}..x " in shown(told, 120)
+
+
+# `kiebitz show`.
+
+DECK = (
+    "8:BLACK,10:RED,4:YELLOW,6:YELLOW,9:YELLOW,12:BLUE,3:YELLOW,11:YELLOW,2:RED,8:YELLOW,5:BLACK,6:BLACK,"
+    "10:BLUE,9:YELLOW,6:BLACK"
+)
+
+
+@pytest.mark.parametrize("protocol", OF_EACH)
+def test_json_is_what_the_page_gets(protocol: str) -> None:
+    path = database_of(OF_EACH[protocol])
+    done = run("show", path, "#2", "#9", "--json")
+    with kiebitz.open(path) as session:
+        told = [MessageDetails(session.timeline).message(number) for number in (2, 9)]
+    assert done.json == json.loads(msgspec.json.encode(told))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("columns", a_few([40, 60, 80, 160], [60]))
+def test_no_line_is_wider_than_the_terminal_and_no_tile_is_torn(columns: int) -> None:
+    capture = str(CAPTURES / "okey-head-game-win.pcap.gz")
+    with OnTerminal("show", capture, "#105", columns=columns) as terminal:
+        assert terminal.ended() == 0
+    assert all(cell_len(line) <= columns for line in terminal.lines)
+    deck = next(place for place, line in enumerate(terminal.lines) if "private.boran.deck" in line)
+    end = next(place for place, line in enumerate(terminal.lines) if "seats.0.tiles" in line)
+    tiles = [tile for line in terminal.lines[deck:end] for tile in re.split(r"[,\s]+", line) if ":" in tile]
+    assert ",".join(tile for tile in tiles if "deck" not in tile) == DECK

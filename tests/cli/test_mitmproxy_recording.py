@@ -7,10 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import kiebitz
@@ -54,7 +55,12 @@ class Mitmdump:
 
 @contextmanager
 def mitmdump(
-    folder: Path, *modes: str, setting: str = "", before: str = "", ready: str = "Kiebitz records into"
+    folder: Path,
+    *modes: str,
+    settings: Sequence[str] = (),
+    before: str = "",
+    ready: str = "Kiebitz records into",
+    **environment: str,
 ) -> Iterator[Mitmdump]:
     """Run mitmdump with Kiebitz's script, after the script `before`, until the end of the block."""
     first = folder / "first.py"
@@ -63,7 +69,7 @@ def mitmdump(
     command = [MITMDUMP, "-s", str(first), "-s", ours]
     for mode in modes:
         command += ["--mode", mode]
-    for one in (f"confdir={folder / 'keys'}", "listen_host=127.0.0.1", *([setting] if setting else [])):
+    for one in (f"confdir={folder / 'keys'}", "listen_host=127.0.0.1", *settings):
         command += ["--set", one]
     process = subprocess.Popen(
         command,
@@ -71,7 +77,7 @@ def mitmdump(
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
     )
     running = Mitmdump(process, folder / "kiebitz.db")
     try:
@@ -84,22 +90,39 @@ def mitmdump(
         process.stdout.close()
 
 
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A game server's listening socket."""
+    with listening() as made:
+        yield made
+
+
+@contextmanager
+def in_front_of(listener: socket.socket, folder: Path, **how: Any) -> Iterator[tuple[Mitmdump, int]]:
+    """Run mitmdump in front of a server over TCP; yield its port, too."""
+    port = free_port("tcp")
+    mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
+    with mitmdump(folder, mode, **how) as running:
+        yield running, port
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("number", a_few([signal.SIGINT, signal.SIGTERM], [signal.SIGTERM]))
-def test_a_game_is_recorded_as_in_the_relay(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_game_is_recorded_as_in_the_relay(
+    tmp_path: Path, listener: socket.socket, number: signal.Signals
+) -> None:
     said = game("Anna", "Bärbel", "Carl")
-    with listening() as listener:
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with mitmdump(tmp_path, mode, setting="kiebitz_db=game.db") as running:
-            speak(said, listener, partial(socket.create_connection, ("127.0.0.1", port), PATIENCE_S))
-            running.end(number)
+    with in_front_of(listener, tmp_path, settings=["kiebitz_db=game.db"]) as (running, port):
+        speak(said, listener, partial(socket.create_connection, ("127.0.0.1", port), PATIENCE_S))
+        running.end(number)
     assert running.process.returncode == 0
     assert "Kiebitz: recorded 3 streams" in running.log
     relayed_plainly(tmp_path / "plain.db", said)
     database = tmp_path / "game.db"
     assert story(database) == story(tmp_path / "plain.db")
-    assert rows(database, "SELECT kind, source, ended_ns > started_ns FROM sessions") == [("relay", mode, 1)]
+    assert rows(database, "SELECT kind, source, ended_ns > started_ns FROM sessions") == [
+        ("relay", f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}", 1)
+    ]
     assert list(tmp_path.glob(".*spool*")) == []
 
 
@@ -112,7 +135,9 @@ def exchange(port: int, listener: socket.socket, data: bytes) -> bytes:
 
 
 @pytest.mark.full
-def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path: Path) -> None:
+def test_a_game_over_udp_and_a_message_altered_by_an_addon_before(
+    tmp_path: Path, listener: socket.socket
+) -> None:
     louder = (
         "class Louder:\n"
         "    def tcp_message(self, flow):\n"
@@ -121,16 +146,15 @@ def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path
     )
     server = Server(expected=3, rounds=2)
     udp, tcp = free_port("udp"), free_port("tcp")
-    with listening() as listener:
-        modes = (
-            f"reverse:udp://127.0.0.1:{server.port}@{udp}",
-            f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{tcp}",
-        )
-        with mitmdump(tmp_path, *modes, before=louder) as running:
-            players = [Player(name, ("127.0.0.1", udp)) for name in ("alice", "bob", "carl")]
-            # No empty datagrams: mitmproxy takes them for the end of the flow.
-            play(server, players)
-            assert exchange(tcp, listener, b"hello") == b"HELLO"
+    modes = (
+        f"reverse:udp://127.0.0.1:{server.port}@{udp}",
+        f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{tcp}",
+    )
+    with mitmdump(tmp_path, *modes, before=louder) as running:
+        players = [Player(name, ("127.0.0.1", udp)) for name in ("alice", "bob", "carl")]
+        # No empty datagrams: mitmproxy takes them for the end of the flow.
+        play(server, players)
+        assert exchange(tcp, listener, b"hello") == b"HELLO"
     assert_recorded(running.database, players)
     assert rows(running.database, "SELECT count(*) FROM games") == [(2,)]
     of_tcp = "FROM chunks c JOIN streams s ON s.id = c.stream_id WHERE transport = 'tcp'"
@@ -138,25 +162,21 @@ def test_a_game_over_udp_and_what_an_addon_before_it_makes_of_a_message(tmp_path
 
 
 @pytest.mark.full
-def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(tmp_path: Path) -> None:
-    with listening() as listener:
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        (tmp_path / "text.db").write_text("only text\n" * 100)
-        with mitmdump(
-            tmp_path, mode, setting="kiebitz_db=text.db", ready="Kiebitz records nothing: text.db: "
-        ):
-            assert exchange(port, listener, b"hello") == b"hello"
+def test_a_database_that_cannot_be_opened_does_not_end_mitmdump(
+    tmp_path: Path, listener: socket.socket
+) -> None:
+    (tmp_path / "text.db").write_text("only text\n" * 100)
+    with in_front_of(
+        listener, tmp_path, settings=["kiebitz_db=text.db"], ready="Kiebitz records nothing: text.db: "
+    ) as (_, port):
+        assert exchange(port, listener, b"hello") == b"hello"
     assert list(tmp_path.glob(".*spool*")) == []
 
 
 @pytest.mark.full
-def test_without_a_database_nothing_is_recorded(tmp_path: Path) -> None:
-    with listening() as listener:
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with mitmdump(tmp_path, mode, setting="kiebitz_db=", ready="listening at") as running:
-            assert exchange(port, listener, b"hello") == b"hello"
+def test_without_a_database_nothing_is_recorded(tmp_path: Path, listener: socket.socket) -> None:
+    with in_front_of(listener, tmp_path, settings=["kiebitz_db="], ready="listening at") as (running, port):
+        assert exchange(port, listener, b"hello") == b"hello"
     assert "Kiebitz" not in running.log
     assert not running.database.exists()
 
@@ -166,7 +186,7 @@ def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
     with mitmdump(
         tmp_path,
         "reverse:tcp://127.0.0.1:9@0",
-        setting="kiebitz_decode_as=tcp.port==1,schafkop",
+        settings=["kiebitz_decode_as=tcp.port==1,schafkop"],
         ready="Kiebitz records nothing: kiebitz_decode_as: there is no protocol schafkop; did you mean",
     ) as running:
         pass
@@ -174,18 +194,15 @@ def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_recorder_is_killed(tmp_path: Path) -> None:
-    with listening() as listener:
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with mitmdump(tmp_path, mode) as running:
-            assert exchange(port, listener, b"before") == b"before"
-            eventually(lambda: rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2)
-            os.kill(child_of(running.process.pid), signal.SIGKILL)
-            running.hears("the recorder has died and is restarted; mitmproxy continues")
-            assert exchange(port, listener, b"meanwhile") == b"meanwhile"
-            running.hears("the recorder has caught up")
-            assert exchange(port, listener, b"after") == b"after"
+def test_the_recorder_is_killed(tmp_path: Path, listener: socket.socket) -> None:
+    with in_front_of(listener, tmp_path) as (running, port):
+        assert exchange(port, listener, b"before") == b"before"
+        eventually(lambda: rows(running.database, "SELECT data FROM chunks") == [(b"before",)] * 2)
+        os.kill(child_of(running.process.pid), signal.SIGKILL)
+        running.hears("the recorder has died and is restarted; mitmproxy continues")
+        assert exchange(port, listener, b"meanwhile") == b"meanwhile"
+        running.hears("the recorder has caught up")
+        assert exchange(port, listener, b"after") == b"after"
     assert running.process.returncode == 0
     said = [(b"before",), (b"meanwhile",), (b"after",)]
     assert rows(running.database, "SELECT data FROM chunks ORDER BY id") == [
@@ -195,32 +212,55 @@ def test_the_recorder_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_mitmdump_is_killed(tmp_path: Path) -> None:
-    with listening() as listener:
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with (
-            mitmdump(tmp_path, mode) as running,
-            socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client,
-            accept(listener) as there,
-        ):
-            client.sendall(b"hello")
-            assert receive(there, 5) == b"hello"
-            # A flush is 20 ms away.
-            time.sleep(0.2)
-            running.process.kill()
-            running.process.wait()
+def test_mitmdump_is_killed(tmp_path: Path, listener: socket.socket) -> None:
+    with (
+        in_front_of(listener, tmp_path) as (running, port),
+        socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client,
+        accept(listener) as there,
+    ):
+        client.sendall(b"hello")
+        assert receive(there, 5) == b"hello"
+        # A flush is 20 ms away.
+        time.sleep(0.2)
+        running.process.kill()
+        running.process.wait()
     eventually(lambda: rows(running.database, "SELECT ended_ns IS NULL FROM sessions") == [(0,)])
     assert rows(running.database, "SELECT data FROM chunks") == [(b"hello",)]
 
 
 @pytest.mark.full
-def test_a_protocol_file(tmp_path: Path) -> None:
+def test_a_protocol_file(tmp_path: Path, listener: socket.socket) -> None:
     file = write_file(tmp_path)
-    with listening() as listener:
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        with mitmdump(tmp_path, mode, setting=f"kiebitz_protocols={file}") as running:
-            assert exchange(port, listener, b"JOIN alice\n") == b"JOIN alice\n"
+    with in_front_of(listener, tmp_path, settings=[f"kiebitz_protocols={file}"]) as (running, port):
+        assert exchange(port, listener, b"JOIN alice\n") == b"JOIN alice\n"
     assert rows(running.database, "SELECT DISTINCT protocol FROM streams") == [("dice",)]
     assert rows(running.database, "SELECT name FROM protocol_files") == [("dice",)]
+
+
+@pytest.mark.full
+def test_a_game_is_shown_in_the_log(tmp_path: Path) -> None:
+    port = free_port("udp")
+    with (
+        closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server,
+        closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as client,
+    ):
+        server.bind(("127.0.0.1", 0))
+        mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@127.0.0.1:{port}"
+        settings = ["flow_detail=3", "kiebitz_db="]
+        with mitmdump(tmp_path, mode, settings=settings, ready="listening at") as running:
+            client.sendto(b"REGISTER;alice", ("127.0.0.1", port))
+            running.hears("name: alice")
+    assert "error" not in running.log.lower()
+    assert "REGISTER\n" in running.log.replace("\r", "")
+
+
+@pytest.mark.full
+def test_a_mitmproxy_without_kiebitz_is_reported_in_a_sentence(tmp_path: Path) -> None:
+    # Another package of that name hides ours, as in a Python where ours is not.
+    (tmp_path / "kiebitz.py").write_text("")
+    ready = "Kiebitz cannot be imported by this mitmproxy"
+    with mitmdump(tmp_path, settings=["server=false"], ready=ready, PYTHONPATH=str(tmp_path)) as running:
+        running.log += running.process.communicate(timeout=PATIENCE_S)[0]
+    assert running.process.returncode == 1
+    assert "mitmdump" in running.log
+    assert "Traceback" not in running.log

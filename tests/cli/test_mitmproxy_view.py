@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import ROOT, kiebitz
+from conversation_files import Block, blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mitmproxy import contentviews, http, tcp, udp
 from mitmproxy.test import tflow
 from mitmproxy_live import CONVERSATIONS
-from processes_and_rows import PATIENCE_S, free_port
+from snapshots import DATA, as_bytes
 from strength import times
 
 from kiebitz.cli.mitm import view as mitmproxy_view
@@ -88,33 +86,22 @@ ROUND: list[tuple[Direction, bytes]] = [
 ]
 
 
-def test_a_datagram_is_shown_with_fields_event_and_diagnostic() -> None:
-    of = flow_of("udp", ROUND)
-    assert shown(of, of.messages[5], "kiebitz")[1] == "YOUR TURN\n  token: t2\n  » it is alice's turn"
-    title, text = shown(of, of.messages[6])
-    assert is_ours(title)
-    assert text == (
-        "unreadable\n"
-        'error[unknown-message]: "roll" is not a message a client sends: did you mean ROLL?\n'
-        "  --> byte 0 of the message (21 of that direction)\n"
-        "   | roll;t2\n"
-        "   | ^^^^\n"
-        "   = expected: one of REGISTER, REGISTER_SPECTATOR, UNREGISTER, ECHO, JOIN, ROLL, SEE, ANNOUNCE\n"
-        "   = clause: Grundlagen\n"
-        "   = blame: client (malformed)"
-    )
-
-
-def test_a_message_in_several_pieces_is_shown_where_it_ends() -> None:
-    hello = b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'
-    of = flow_of(
-        "tcp", [("s2c", hello[:20]), ("s2c", hello[20:] + b'{"Willkommen":{"id":4'), ("s2c", b"2}}\n")]
-    )
-    assert [shown(of, message)[1] for message in of.messages] == [
-        "(20 bytes of Hallo, continued later)",
-        "Hallo  (x)\n  Version: x\n  Protokoll: 1.0\n(21 bytes of Willkommen, continued later)",
-        "Willkommen  (player 42)\n  id: 42\n  » player 42 joins",
-    ]
+@pytest.mark.parametrize(
+    "block", blocks(DATA / "mitmproxy_views.txt").values(), ids=lambda block: block.title
+)
+def test_a_flow_is_shown_so(block: Block) -> None:
+    of = flow_of("tcp" if block.steps[0] == "tcp" else "udp", ())
+    lines = block.steps[:1]
+    for step in block.steps[1:]:
+        if step == "end":
+            of.live = False
+        else:
+            says(of, "c2s" if step[0] == ">" else "s2c", as_bytes(step[2:]))
+        lines.append(step)
+        if not is_ours(shown(of, of.messages[-1])[0]):
+            lines.append("    (left to others)")
+        lines += [f"    {line}" for line in shown(of, of.messages[-1], "kiebitz")[1].split("\n")]
+    check(block, "\n".join(lines))
 
 
 def test_fields_within_fields_are_indented() -> None:
@@ -146,19 +133,6 @@ def test_a_game_is_recognised_and_shown_whole(name: str) -> None:
         assert named in heads
     # Again, and backwards, it is the same.
     assert [shown(of, message) for message in reversed(of.messages)] == texts[::-1]
-
-
-OTHERS = [
-    flow_of("tcp", [("c2s", b"GET / HTTP/1.1\r\n\r\n"), ("s2c", b"\x16\x03\x01\x02\x00\x01")]),
-    flow_of("udp", [("c2s", bytes(range(200))), ("s2c", b"")]),
-]
-
-
-@pytest.mark.parametrize("of", OTHERS)
-def test_other_traffic_is_left_to_other_protocols(of: Flow) -> None:
-    for message in of.messages:
-        assert not is_ours(shown(of, message)[0])
-        assert shown(of, message, "kiebitz")[1] == "Kiebitz recognised no game in this conversation."
 
 
 @pytest.mark.parametrize("body", [b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n', b"REGISTER;alice", b""])
@@ -223,21 +197,6 @@ def test_the_rest_of_a_truncated_flow_is_read() -> None:
     assert len([text for text in found if "  (" in text]) > len(found) / 2
 
 
-def test_the_end_of_a_connection_in_a_message_is_reported() -> None:
-    of = flow_of("tcp", [("s2c", b'{"Hallo":{"Version":"x","Protokoll":"1.0"}}\n'), ("s2c", b'{"Willk')])
-    assert shown(of, of.messages[1])[1] == "(7 bytes of a message, continued later)"
-    of.live = False
-    assert "error[truncated]" in shown(of, of.messages[1])[1]
-
-
-def test_peer_messages_control_no_terminal() -> None:
-    of = flow_of("udp", [("c2s", "REGISTER;a\x1b[31m\u202eb\nerror".encode()), ("c2s", b"\x1b]0;x\x07")])
-    for message in of.messages:
-        for line in shown(of, message, "kiebitz")[1].split("\n"):
-            assert line.isprintable()
-    assert "  name: a\\x1b[31m\\u202eb\\nerror" in shown(of, of.messages[0], "kiebitz")[1]
-
-
 @given(
     st.sampled_from([("udp", b"REGISTER;x"), ("tcp", b'{"Hallo":{"Version":"x"}}\n'), ("tcp", b"LOGN a\n")]),
     st.lists(
@@ -255,65 +214,6 @@ def test_any_bytes(
     of.live = live
     for message in of.messages:
         assert all(line.isprintable() for line in shown(of, message, "kiebitz")[1].split("\n"))
-
-
-@contextmanager
-def mitmdump(folder: Path, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """Yield a mitmdump that keeps its own files in a folder; it ends with the block."""
-    process = subprocess.Popen(
-        [MITMDUMP, "--set", f"confdir={folder}", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.communicate(timeout=PATIENCE_S)
-
-
-def read_until(process: subprocess.Popen[str], words: str) -> str:
-    assert process.stdout is not None
-    said = ""
-    while words not in said:
-        line = process.stdout.readline()
-        assert line, said
-        said += line
-    return said
-
-
-@pytest.mark.full
-def test_a_real_mitmdump_shows_a_game(tmp_path: Path) -> None:
-    script = kiebitz("addon-path").out.strip()
-    port = free_port("udp")
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server:
-        server.bind(("127.0.0.1", 0))
-        mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@127.0.0.1:{port}"
-        options = ("--mode", mode, "-s", script, "--set", "flow_detail=3", "--set", "kiebitz_db=")
-        with (
-            mitmdump(tmp_path, *options) as process,
-            closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as client,
-        ):
-            said = read_until(process, "listening at")
-            client.sendto(b"REGISTER;alice", ("127.0.0.1", port))
-            said += read_until(process, "name: alice")
-    assert "error" not in said.lower()
-    assert "REGISTER\n" in said.replace("\r", "")
-
-
-@pytest.mark.full
-def test_a_mitmproxy_without_kiebitz_is_reported_in_a_sentence(tmp_path: Path) -> None:
-    # Another package of that name hides ours, as in a Python where ours is not.
-    (tmp_path / "kiebitz.py").write_text("")
-    script = kiebitz("addon-path").out.strip()
-    with mitmdump(tmp_path, "-n", "-s", script, PYTHONPATH=str(tmp_path)) as process:
-        said, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1
-    assert "Kiebitz cannot be imported by this mitmproxy" in said
-    assert "mitmdump" in said
-    assert "Traceback" not in said
 
 
 def test_the_sentence_names_the_mitmdump_next_to_the_command(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from probe_command import server
 from processes_and_rows import free_port
-from test_probe_reports import EVIL, result, told
+from test_probe_reports import EVIL, result
 
 from kiebitz.cli.probe.ci_output import append_summary, show_annotations, write_junit_results
 from kiebitz.services.probing.known_failures import KnownFailures
@@ -31,35 +31,6 @@ def junit(path: Path, results: list[Result]) -> ElementTree.Element:
     suite = ElementTree.parse(path).getroot().find("testsuite")
     assert suite is not None
     return suite
-
-
-def test_verdicts_in_a_junit_file(tmp_path: Path) -> None:
-    other = result("p/GIVE/1", "OK", messages=told("maexchen-head-odd.pcap", [624]))
-    results = [
-        result(f"p/GIVE/{number}", verdict, f"reason {number}", output="Traceback: oh\n", other=other)
-        for number, verdict in enumerate(VERDICTS)
-    ]
-    suite = junit(tmp_path / "probe.xml", results)
-    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "7",
-        "failures": "1",
-        "errors": "0",
-        "skipped": "3",
-    }
-    cases = suite.findall("testcase")
-    assert {(case.get("classname"), case.get("name")) for case in cases} == {
-        ("p.server.GIVE", f"GIVE/{number}") for number in range(7)
-    }
-    outcomes = [[child.tag for child in case] for case in cases]
-    assert outcomes == [["failure", "system-out"], ["skipped"], ["skipped"], [], [], [], ["skipped"]]
-    failure = cases[0].find("failure")
-    assert failure is not None
-    assert failure.get("message") == "FAILED: reason 0"
-    text = failure.text or ""
-    assert "must: refuses or closes; 4.2 Errors" in text
-    assert "kiebitz probe server 9000 --only p/GIVE/0" in text
-    assert "in the other run, which was OK:" in text
-    assert cases[0].findtext("system-out") == "Traceback: oh"
 
 
 @given(st.text(), st.binary(max_size=50))

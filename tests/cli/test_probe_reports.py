@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from browser import Eyes, file_address
 from command import CAPTURES, ROOT, kiebitz
+from conversation_files import Block, blocks, check
 from hostile_text import is_harmless
 from probe_command import probed, server
 from processes_and_rows import free_port
 from screens import Filled
+from snapshots import DATA, as_bytes, marked
 from strength import a_few
 from terminals import OnTerminal
 
 import kiebitz as library
+from kiebitz.cli.probe.ci_output import write_junit_results
 from kiebitz.cli.probe.html_report import COLUMNS, render_message, write_page
 from kiebitz.cli.probe.progress import ProgressView
 from kiebitz.cli.probe.terminal_report import print_results
@@ -179,48 +182,41 @@ def test_on_a_terminal_progress_and_result_are_shown() -> None:
 # In the end.
 
 
-def test_violations_are_listed_and_notes_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
-    messages = told("schafkopf-1.3-badcard.pcap", range(1, 9))
-    print_results(
-        [
-            *(result(f"p/GIVE/{number}", "OK") for number in range(200)),
-            result("p/GIVE/odd", "FAILED", "it ignores it, and must refuse it", messages=messages),
-            result("p/TAKE/odd", "NON-STRICT", "it is lax", session="probe.db:7"),
-            *(result(f"p/TAKE/{number}", "NOT TRIED", "nobody is there") for number in range(3)),
-            result("p/rubbish", "NOT TRIED", "its injection point was not reached"),
-        ]
-    )
-    out = capsys.readouterr().out
-    lines = out.splitlines()
-    assert len(lines) < 40
-    assert "p/GIVE/7" not in out
-    block = out[out.index("FAILED p/GIVE/odd") : out.index("NON-STRICT p/TAKE/odd")]
-    assert 'must: refuses or closes; 4.2 Errors: "An error is answered."' in block
-    assert "it ignores it, and must refuse it" in block
-    headings = re.findall(r"^  (?:sent|got ) \d+\.\d{3} s +\w+(?: .+)?\n {16}\S", block, re.MULTILINE)
-    assert len(headings) == 6
-    assert "and 2 messages more" in block
-    assert "  kiebitz probe server 9000 --only p/GIVE/odd\n" in block
-    assert out.startswith("message ")
-    assert "recorded as probe.db:7" in out
-    rows = {line.split("  ")[0]: line.split()[1:] for line in lines[: lines.index("")]}
-    assert rows["GIVE"] == ["1", "200"]
-    assert rows["TAKE"] == ["1", "3"]
-    assert rows["all"] == ["1", "1", "200", "4"]
-    # No column without a number in it.
-    assert "INFORMATIONAL" not in out
-    assert re.search(r"3 +nobody is there \(TAKE 3\)", out)
-    assert re.search(r"1 +its injection point was not reached \(any message 1\)", out)
+def results_of(block: Block) -> Iterator[Result]:
+    """Yield the results that a block of tests/data/probe_results.txt describes."""
+    for step in re.findall(r"^.+(?:\n\|.*)*", "\n".join(block.steps), re.MULTILINE):
+        first, *lines = step.split("\n")
+        found = re.fullmatch(r"(\S+)(?: x(\d+))? = ([A-Z -]+)(?:: (.*))?", first)
+        assert found, first
+        more: dict[str, Any] = {}
+        for name, _, value in (line.removeprefix("| ").partition(" ") for line in lines):
+            match name:
+                case "messages":
+                    capture, _, numbers = value.partition(" ")
+                    start, end = map(int, numbers.split("-"))
+                    more[name] = told(capture, range(start, end + 1))
+                case "unread":
+                    more[name] = as_bytes(value)
+                case "unreadable":
+                    got = ReportedMessage(1, 0.0, "s2c", UNREADABLE, {}, as_bytes(value).hex(), "")
+                    more["messages"] = (got,)
+                case "other":
+                    more[name] = result(found[1], "OK", messages=told("maexchen-head-odd.pcap", [int(value)]))
+                case _:
+                    more[name] = value
+        for number in range(int(found[2] or 1)):
+            yield result(found[1].format(number), found[3], found[4] or "it ignores it", **more)
 
 
-def test_invalid_messages_are_reported_too(capsys: pytest.CaptureFixture[str]) -> None:
-    odd = b"\0\xff\x1b[2J"
-    print_results([result("p/rubbish", "FAILED", unread=odd)])
-    assert r"  sent          no message: \x00\xff\x1b[2J" in capsys.readouterr().out
-    print_results(
-        [result("p/x", "FAILED", messages=(ReportedMessage(1, 0.0, "s2c", UNREADABLE, {}, odd.hex(), ""),))]
-    )
-    assert r"  got  0.000 s  unreadable \x00\xff\x1b[2J" in capsys.readouterr().out
+@pytest.mark.parametrize("block", blocks(DATA / "probe_results.txt").values(), ids=lambda block: block.title)
+def test_results_are_reported_so(block: Block, capsys: pytest.CaptureFixture[str]) -> None:
+    results, file = [*results_of(block)], io.BytesIO()
+    if block.title.startswith("JUnit"):
+        write_junit_results("Noughts: the server", results, None, file)
+    else:
+        print_results(results)
+    lines = (file.getvalue().decode() or capsys.readouterr().out).splitlines()
+    check(block, "\n".join([*block.steps, *(f"    {marked(line.encode(), ()) or '␊'}" for line in lines)]))
 
 
 def test_all_reported_texts_are_harmless(capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,11 +231,6 @@ def test_all_reported_texts_are_harmless(capsys: pytest.CaptureFixture[str]) -> 
     told = capsys.readouterr().out
     assert "alert(2)" in told
     assert is_harmless(told)
-
-
-def test_an_empty_session_has_no_report(capsys: pytest.CaptureFixture[str]) -> None:
-    print_results([])
-    assert capsys.readouterr().out == ""
 
 
 # The list.

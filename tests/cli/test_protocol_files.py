@@ -1,4 +1,4 @@
-"""The option -P, and databases that contain protocol files."""
+"""Protocol files: in the library, and `protocols --new` and `--check`; see also tests/data/commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from dice_file import DICE, OTHER, SENTENCES, capture_game, write_file
 
 import kiebitz as library
 from kiebitz.dissectors.errors import KiebitzError
+from kiebitz.dissectors.protocol_file.reading.reader import read
 from kiebitz.dissectors.registry import dissector_of
+from kiebitz.services.protocol_template import examples
 
 pytestmark = pytest.mark.usefixtures("protocol_files_forgotten")
 
@@ -55,3 +57,24 @@ def test_the_library_takes_paths_and_texts(capture: str, dice: str, database: st
         assert "rolls" in next(iter(session.events('kind == "rolled"'))).sentence
     with pytest.raises(KiebitzError, match="differently"):
         library.open(capture, protocols=[DICE, OTHER])
+
+
+# New ones.
+
+
+@pytest.mark.parametrize("name", [name for name, _ in examples()])
+def test_a_new_file_like_another(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert kiebitz("protocols", "--new", "mine.toml", "--like", name).status == 0
+    found = read((tmp_path / "mine.toml").read_text()).specification
+    assert (found.protocol, found.title) == ("mine", "Mine")
+    assert found.messages
+
+
+def test_without_hypothesis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kiebitz.cli.protocol_check.find_spec", lambda name: None)
+    assert kiebitz("protocols", "--new", "mia.toml").status == 0
+    done = kiebitz("protocols", "--check", "mia.toml")
+    assert done.status == 0
+    assert done.err.startswith("kiebitz: the properties of all protocols are not checked: hypothesis is not")

@@ -1,4 +1,4 @@
-"""`kiebitz replay`: its pace, its steps, and what it leaves of the terminal."""
+"""`kiebitz replay`: its pace, its steps by line and by key, and how the terminal is given back."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import termios
 import time
-from contextlib import suppress
+from collections.abc import Iterator
 
 import pytest
-from command import ROOT
+from command import ROOT, TINY
+from screens import Filled
 from strength import a_few
+from terminals import PATIENCE_S
 
 from kiebitz.cli.replay import playback
 from kiebitz.cli.replay.playback import RecordedPace
 
-TINY = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
 COMMAND = [sys.executable, "-m", "kiebitz", "replay", TINY]
+SLOW = ("replay", TINY, "--speed", "0.001")
 
 
 class Clock:
@@ -75,67 +78,136 @@ def test_each_line_of_stdin_is_a_step(typed: str, events: int) -> None:
     assert "Mäxchen" in result.stdout
 
 
-class Terminal:
-    """A replay on a terminal of its own, 80 by 24."""
+# On a terminal.
 
-    def __init__(self, *arguments: str) -> None:
-        self.pid, self._master = pty.fork()
-        if self.pid == 0:
-            os.chdir(ROOT)
-            surroundings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
-            os.execve(COMMAND[0], [*COMMAND, *arguments], surroundings)
-        self._before = termios.tcgetattr(self._master)
-        self.seen = ""
 
-    def until(self, text: str) -> None:
-        """Read until the text has come."""
-        deadline = time.monotonic() + 10
-        while text not in self.seen:
-            assert time.monotonic() < deadline, self.seen
-            if select.select([self._master], [], [], 0.1)[0]:
-                self.seen += os.read(self._master, 65536).decode(errors="replace")
+def is_drawn(written: bytes) -> bool:
+    return b"q quit" in written
 
-    def type(self, keys: str) -> None:
-        self.seen = ""
-        os.write(self._master, keys.encode())
 
-    def ended(self) -> int:
-        """Return the exit status; the terminal must be as it was."""
-        # A terminal whose last program is gone gives an error where a file would end.
-        with suppress(OSError):
-            while data := os.read(self._master, 65536):
-                self.seen += data.decode(errors="replace")
-        assert "\x1b[?1049l" in self.seen
-        assert self.seen.rindex("\x1b[?25h") > self.seen.find("\x1b[?25l")
-        assert termios.tcgetattr(self._master) == self._before
-        os.close(self._master)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("arguments", "keys", "status"),
+    a_few(
+        [
+            (SLOW, b"q", 0),
+            (SLOW, b"xyz qabc", 0),
+            (SLOW, b"Q", 0),
+            (SLOW, b"\x04", 0),
+            (SLOW, b"jj\x03", 130),
+            (("replay", TINY, "--step"), b"qqq jjj\r", 0),
+            (("replay", TINY, "--step"), b"\x03", 130),
+            (("replay", TINY, "--speed", "1"), b"jjj\n kkkq", 0),
+        ],
+        lambda row: row[1] == b"xyz qabc",
+    ),
+)
+def test_keys_do_not_land_on_the_prompt(arguments: tuple[str, ...], keys: bytes, status: int) -> None:
+    with Filled(*arguments) as replay:
+        # Ctrl-C reaches the group in the foreground, which a shell would make of it.
+        replay.read_until(is_drawn)
+        drawn = len(replay.written)
+        if b"\x03" in keys:
+            replay.type(keys.replace(b"\x03", b""))
+            replay.signal(signal.SIGINT)
+        else:
+            replay.type(keys)
+        assert replay.ended() == status
+        assert replay.typed() == 0
+        assert replay.is_as_it_was()
+        after = replay.written[drawn:]
+        assert b"jjj" not in after
+        assert b"xyz" not in after
 
 
 def test_steps_by_key_on_a_terminal() -> None:
-    terminal = Terminal("--step", "--from", "#12")
-    terminal.until("it is carl's turn")
-    terminal.until("q quit")
-    terminal.type(" ")
-    terminal.until("carl rolls")
-    terminal.type("\r")
-    terminal.until("carl has rolled 3,3")
-    terminal.type("xq")
-    assert terminal.ended() == 0
-    assert "under the cup" in terminal.seen.split("\x1b[?1049l")[1]
+    with Filled("replay", TINY, "--step", "--from", "#12") as replay:
+        replay.until("it is carl's turn")
+        replay.until("q quit")
+        for key, words in ((b" ", "carl rolls"), (b"\r", "carl has rolled 3,3")):
+            replay.type(key)
+            replay.until(words)
+        replay.type(b"xq")
+        assert replay.ended() == 0
+        assert replay.is_as_it_was()
+        assert "under the cup" in replay.screen
 
 
 @pytest.mark.full
-def test_ctrl_c_while_waiting_for_a_key() -> None:
-    terminal = Terminal("--step")
-    terminal.until("q quit")
-    terminal.type("\x03")
-    assert terminal.ended() == 130
+@pytest.mark.parametrize("number", a_few([signal.SIGTERM, signal.SIGHUP], [signal.SIGHUP]))
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
+    with Filled(*SLOW) as replay:
+        replay.read_until(is_drawn)
+        assert termios.tcgetattr(replay.terminal) != replay.before
+        replay.signal(number)
+        assert replay.ended() == 128 + number
+        assert replay.is_as_it_was()
+        assert replay.written.count(b"\x1b[?1049l") == 1
+
+
+class Shell:
+    """An interactive bash on a terminal of its own."""
+
+    def __init__(self) -> None:
+        self._pid, self._controller = pty.fork()
+        if self._pid == 0:
+            os.chdir(ROOT)
+            given = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "PS1": "ready> "}
+            os.execve(shutil.which("bash") or "bash", ["bash", "--norc", "--noprofile", "-i"], given)
+        self.seen = ""
+        self.until("ready> ")
+
+    def until(self, text: str) -> str:
+        """Read until a text has come; gives what came with it."""
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in self.seen:
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self._controller], [], [], 0.1)[0]:
+                self.seen += os.read(self._controller, 65536).decode(errors="replace")
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def type(self, keys: str) -> None:
+        os.write(self._controller, keys.encode())
+
+    def end(self) -> None:
+        os.kill(self._pid, signal.SIGHUP)
+        os.close(self._controller)
+        os.waitpid(self._pid, 0)
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    made = Shell()
+    yield made
+    made.end()
 
 
 @pytest.mark.full
-def test_interrupt_while_playing() -> None:
-    terminal = Terminal("--speed", "0.01")
-    terminal.until("q quit")
-    os.kill(terminal.pid, signal.SIGINT)
-    assert terminal.ended() == 130
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_ctrl_z_gives_the_terminal_back_until_fg(shell: Shell) -> None:
+    shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m kiebitz {' '.join(SLOW)}\n")
+    shell.until("q quit")
+    shell.type("zz\x1a")
+    assert "\x1b[?1049l" in shell.until("Stopped")
+    shell.until("ready> ")
+    shell.type("stty -a | tr ';' '\\n' | grep -ow -e '-*echo' -e '-*icanon'\n")
+    modes = shell.until("ready> ").split()
+    assert {"echo", "icanon"} <= {*modes[-3:]}
+    shell.type("fg\n")
+    assert "\x1b[?1049h" in shell.until("q quit")
+    shell.type("yyq")
+    shell.until("ready> ")
+    shell.type("echo status-$?\n")
+    shell.until("status-0")
+
+
+@pytest.mark.full
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_ctrl_c_in_a_shell_ends_it(shell: Shell) -> None:
+    shell.type(f"PYTHONPATH={ROOT} {sys.executable} -m kiebitz {' '.join(SLOW)}\n")
+    shell.until("q quit")
+    shell.type("\x03")
+    shell.until("ready> ")
+    shell.type("echo status-$?\n")
+    shell.until("status-130")

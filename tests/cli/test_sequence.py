@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
-from altered_message import Deed, altered_session, bytes_of, some
 from browser import Eyes
 from command import CAPTURES, ODD, TINY, kiebitz
 from hostile_text import NAMES, is_harmless, on_a_terminal
@@ -92,37 +91,6 @@ def test_a_player_sees_their_own_connection(game: str, player: str) -> None:
     assert {lifeline.name for lifeline in diagram.lifelines if not lifeline.is_server} == {name}
     assert all(lifeline.name.startswith("server") for lifeline in diagram.lifelines if lifeline.is_server)
     assert kiebitz("sequence", session, "--as", player).out.splitlines()[0].split()[0] == name
-
-
-# Alterations.
-
-
-@pytest.mark.full(but=1)
-@pytest.mark.parametrize(
-    ("action", "arrow", "words"),
-    [
-        ("drop", r"-x", "dropped by --rule"),
-        ("delay", r"-->>", "delayed by --rule 'msg == \"ROLLED\"', 0.500 s after it was sent"),
-        ("change", r"-->>", "changed by --rule 'msg == \"ROLLED\"'; as it was sent: "),
-        ("double", r"-->>", "duplicated by --rule"),
-    ],
-)
-def test_alterations_are_drawn(tmp_path: Path, action: str, arrow: str, words: str) -> None:
-    before = open_session(TINY)
-    row = next(row for row in some(before, 10_000) if row.name == "ROLLED")
-    forwarded = {"drop": b"", "change": b"ROLLED;6,6;abc"}.get(action, bytes_of(before, row))
-    deed = Deed(row, action, forwarded, 500_000_000 if action == "delay" else 0, action == "double")  # type: ignore[arg-type]
-    path = str(tmp_path / "altered.db")
-    altered_session(Path(path), TINY, [deed]).connection.close()
-    before.connection.close()
-    done = kiebitz("sequence", path, "-T", "mermaid")
-    assert re.search(rf"^ +p5{arrow}p\d: ROLLED dice=", done.out, re.MULTILINE)
-    assert mermaid_text(words) in done.out
-    text = kiebitz("sequence", path).out
-    assert words.split(",")[0] in text
-    assert ("✗" in text) is (action == "drop")
-    # Players cannot know alterations.
-    assert "by --rule" not in kiebitz("sequence", path, "--as", "carl").out
 
 
 # Formats.

@@ -1,8 +1,4 @@
-"""Tables of a difference side by side or one below the other.
-
-Snapshots are in `tests/snapshots/diff/`; `KIEBITZ_SNAPSHOTS=write pytest --full
-tests/cli/test_side_by_side.py` rewrites them.
-"""
+"""Tables of a difference side by side or one below the other; see also tests/data/commands."""
 
 from __future__ import annotations
 
@@ -11,94 +7,35 @@ import re
 from itertools import zip_longest
 
 import pytest
-from command import ROOT, kiebitz
-from hostile_text import on_a_terminal
+from command import ROOT
+from hostile_text import PROGRESS, on_a_terminal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from snapshots import check
-from strength import a_few, times
+from strength import times
 from terminals import unstyled
 
 from kiebitz.cli.differences.side_by_side import Drawn, two_tables
 from kiebitz.cli.render.text import draw
 from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Text
 from kiebitz.dissectors.game.view import Scene
-from kiebitz.services.evidence.cells import cell_len
 
-SNAPSHOTS = ROOT / "tests" / "snapshots" / "diff"
-
-CATAN = "captures/catan-niedlichepixel-game2-3p.pcap.gz"
-OKEY = "captures/okey-seed-game-win.pcap.gz"
-
-DIFFERENT = {
-    "maexchen": ["whatif", "captures/maexchen-head-tiny.pcap", "--edit", "#31 dice=2,1"],
-    "schafkopf": [
-        *("diff", "--state"),
-        *("captures/schafkopf-1.3-badcard.pcap@9s", "captures/schafkopf-1.3-badcard.pcap@end"),
-    ],
-    "catan": ["diff", "--state", f"{CATAN}@30s", f"{CATAN}@32s"],
-    "okey": ["diff", OKEY, "captures/okey-head-game-win.pcap.gz", "-Y", 'kind == "dealt"'],
-    "cgml": ["diff", "--state", "captures/cgml-hands.pcap.gz@#40", "captures/cgml-hands.pcap.gz@#45"],
-}
-"""Protocol -> a command that draws two tables of it that differ."""
-
-WIDTHS = (60, 80, 160)
-QUICK = [("schafkopf", 160), ("okey", 60)]
-
-PROGRESS = re.compile(r"(?:.*\x1b\[(?:2K|\?25[lh]|1A))+", re.DOTALL)
+ROLL = ["whatif", "captures/maexchen-head-tiny.pcap", "--edit", "#31 dice=2,1"]
 
 
-def seen(monkeypatch: pytest.MonkeyPatch, arguments: list[str], columns: int, **environment: str) -> str:
+def seen(monkeypatch: pytest.MonkeyPatch, **environment: str) -> str:
     monkeypatch.chdir(ROOT)
-    for name, value in {
-        "TERM": "xterm-256color",
-        "COLUMNS": str(columns),
-        "LINES": "50",
-        **environment,
-    }.items():
+    for name, value in {"TERM": "xterm-256color", "COLUMNS": "160", "LINES": "50", **environment}.items():
         monkeypatch.setenv(name, value)
-    done = on_a_terminal(*arguments)
-    assert done.status == 3
-    return PROGRESS.sub("", done.out)
-
-
-@pytest.mark.full(but=1)
-@pytest.mark.parametrize(
-    ("protocol", "columns"), a_few([(name, width) for name in DIFFERENT for width in WIDTHS], QUICK)
-)
-def test_it_looks_as_it_did(monkeypatch: pytest.MonkeyPatch, protocol: str, columns: int) -> None:
-    text = seen(monkeypatch, DIFFERENT[protocol], columns, NO_COLOR="1")
-    text = "".join(f"{line.rstrip()}\n" for line in unstyled(text).splitlines())
-    path = SNAPSHOTS / f"{protocol}-{columns}.txt"
-    check(path, text)
-    assert all(cell_len(line) <= columns for line in text.splitlines())
-    assert any("*" in line for line in text.splitlines())
-
-
-def test_no_snapshot_is_left_that_nothing_makes() -> None:
-    made = {f"{name}-{width}" for name in DIFFERENT for width in WIDTHS}
-    assert {path.stem for path in SNAPSHOTS.iterdir()} == made
+    return PROGRESS.sub("", on_a_terminal(*ROLL).out)
 
 
 def test_differences_are_coloured_if_colours_are_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_colours = seen(monkeypatch, DIFFERENT["maexchen"], 160)
+    with_colours = seen(monkeypatch)
     assert "\x1b[30;48;5;221m3,3\x1b[0m" in with_colours
     assert "\x1b[30;48;5;221m2,1\x1b[0m" in with_colours
-    without = seen(monkeypatch, DIFFERENT["maexchen"], 160, NO_COLOR="1")
+    without = seen(monkeypatch, NO_COLOR="1")
     assert "48;5" not in without
     assert unstyled(without) == unstyled(with_colours)
-
-
-def test_into_a_pipe_they_are_one_below_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    monkeypatch.delenv("COLUMNS", raising=False)
-    lines = kiebitz(*DIFFERENT["maexchen"]).out.splitlines()
-    assert lines.index("A:") < lines.index("B:")
-    assert [line for line in lines if line.startswith("*") and "carl has rolled 3,3" in line]
-    assert [line for line in lines if line.startswith("*") and "carl has rolled 2,1" in line]
-    # Of the second table only what is around that.
-    assert lines.count("  watching: zuschauer") == 1
-    assert lines.count("  …") == 2
 
 
 def test_states_that_nobody_has_drawn_are_compared_likewise() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from command import CAPTURES, ROOT, TINY, kiebitz
+from command import CAPTURES, ODD, ROOT, TINY, kiebitz
 from drafted_protocols import SOCKET_FILE, WIRES, Game
 from file_conversations import DATA as FILES
 from file_formats import (
@@ -311,11 +311,15 @@ def test_a_plugin_is_a_dissector(name: str, tmp_path: Path, monkeypatch: pytest.
     assert (found.messages, found.differences) == (len(talk), [])
 
 
+def shown_by(script: Path, capture: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run tshark with a dissector on a capture."""
+    command = [tshark(), "-X", f"lua_script:{script}", "-r", capture, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=True)
+
+
 @pytest.mark.full
 def test_malformed_messages_are_expert_information(tmp_path: Path) -> None:
-    script = script_of("maexchen", tmp_path)
-    command = [tshark(), "-X", f"lua_script:{script}", "-r", str(CAPTURES / "maexchen-head-odd.pcap")]
-    done = subprocess.run([*command, "-Y", "maexchen.malformed"], capture_output=True, text=True, check=True)
+    done = shown_by(script_of("maexchen", tmp_path), ODD, "-Y", "maexchen.malformed")
     assert "REGISTER (malformed)" in done.stdout
 
 
@@ -325,9 +329,7 @@ def test_malformed_messages_are_expert_information(tmp_path: Path) -> None:
     [('maexchen.name == "alice" && maexchen.REGISTER', 1), ("maexchen.round >= 1", 5), ("maexchen.SCORE", 5)],
 )
 def test_fields_can_be_filtered(expression: str, packets: int, tmp_path: Path) -> None:
-    script = script_of("maexchen", tmp_path)
-    command = [tshark(), "-X", f"lua_script:{script}", "-r", TINY, "-Y", expression]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = shown_by(script_of("maexchen", tmp_path), TINY, "-Y", expression)
     assert len(done.stdout.splitlines()) == packets
 
 
@@ -345,21 +347,7 @@ def test_counted_lists_are_those_of_kiebitz(name: str, tmp_path: Path) -> None:
 
 
 ODD_NAMES = (
-    ".",
-    "..",
-    "a..b",
-    ".a",
-    "a.",
-    "a...b.c",
-    "a.b",
-    "%",
-    "a b",
-    "ä",
-    "-",
-    "--[[",
-    "1",
-    "a%sb",
-    "a]]b",
+    *(".", "..", "a..b", ".a", "a.", "a...b.c", "a.b", "%", "a b", "ä", "-", "--[[", "1", "a%sb", "a]]b"),
     "x" * 100,
 )
 
@@ -378,12 +366,7 @@ def test_a_file_with_odd_names_is_a_dissector(tmp_path: Path) -> None:
     script = script_of("odd", tmp_path, "-P", str(file))
     capture = tmp_path / "odd.pcap"
     write_capture(capture, "tcp", 4710, [("c2s", b"a..b 1\n")])
-    done = subprocess.run(
-        [tshark(), "-X", f"lua_script:{script}", "-r", str(capture)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = shown_by(script, str(capture))
     assert "rror" not in done.stderr
     assert "odd 58 a..b" in done.stdout
 
@@ -394,27 +377,6 @@ def test_scripts_are_valid_lua(protocol: str, tmp_path: Path) -> None:
     if luac is None:
         pytest.skip("luac is not installed")
     subprocess.run([luac, "-p", str(script_of(protocol, tmp_path))], check=True)
-
-
-def test_a_name_of_one_letter_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "d.toml").write_text('protocol = "d"\nport = 4710\n[messages]\nHELLO = "c:"\n')
-    done = kiebitz("protocols", "d", "-P", str(tmp_path / "d.toml"), "-T", "lua")
-    assert (done.status, done.out) == (1, "")
-    assert "d is too short: Wireshark's protocols have longer names" in done.err
-
-
-def test_limits_are_reported() -> None:
-    done = kiebitz("protocols", "catan", "-T", "lua")
-    assert "Straße 1 is called catan.Strasse_1: Wireshark's names have ASCII letters only\n" in done.err
-
-
-@pytest.mark.parametrize(
-    "arguments", [["-T", "lua"], ["maexchen", "-o", "x.lua"], ["maexchen", "okey", "-T", "lua"]]
-)
-def test_a_script_is_of_one_protocol(arguments: list[str]) -> None:
-    done = kiebitz("protocols", *arguments)
-    assert done.status == 2
-    assert "takes the name of one protocol" in done.err
 
 
 def lay_out(folder: Path, package: str, module: str, code: str, protocol: str) -> None:
@@ -464,7 +426,6 @@ def test_a_hostile_file_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path.write_text(HOSTILE)
     done = kiebitz("protocols", "evil", "-P", str(path), "-T", "lua", "-o", str(tmp_path / "evil.lua"))
     assert done.status == 0, done.err
-    command = [tshark(), "-X", f"lua_script:{tmp_path / 'evil.lua'}", "-r", TINY, "-d", "udp.port==9000,data"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    run = shown_by(tmp_path / "evil.lua", TINY, "-d", "udp.port==9000,data")
     assert "Lua" not in run.stderr
     assert not (tmp_path / "EVIL").exists()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from altered_message import RULE, Deed, altered_session, bytes_of, some
+from altered_message import RULE, Deed, altered_session, bytes_of, done_to, some
 from cleanup import close_after_test
 from command import CAPTURES, TINY, kiebitz
 from session_factory import record
@@ -18,7 +17,6 @@ from tcp_segments import plain
 
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.session import open_session
-from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.dissectors.editing.item_edits import Splice
 from kiebitz.dissectors.model import Altered, Item, Message, Stream
 from kiebitz.storage.database.schema import TABLES
@@ -30,7 +28,6 @@ from kiebitz.storage.read.recorded_items import RecordedItems
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.recording.resuming import ResumedRecorder
-from kiebitz.storage.session.message_detail import MessageDetails
 from kiebitz.storage.session.session import Session
 
 SECOND = 1_000_000_000
@@ -82,24 +79,14 @@ def test_no_violation_is_reported_and_all_can_be_undone(tmp_path: Path, protocol
     before.connection.close()
 
 
-# A session of Mäxchen in which an announcement is changed, another dropped, one doubled and a turn late.
+DONE = ("change #33 ANNOUNCED;carl;5,1", "drop #34", "double #35", "delay #38 100")
+"""An announcement is changed, another dropped, one doubled, and a turn late: see tests/data/commands, too."""
 
 
 @pytest.fixture(scope="module")
 def altered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("altered") / "game.db"
-    before = open_session(TINY)
-    said = list(messages(before))
-    announced = [row for row in said if row.name == "ANNOUNCED"]
-    turn = [row for row in said if row.name == "YOUR TURN"][1]
-    deeds = [
-        Deed(announced[0], "change", b"ANNOUNCED;carl;5,1"),
-        Deed(announced[1], "drop"),
-        Deed(announced[2], "double", bytes_of(before, announced[2]), kept=True),
-        Deed(turn, "delay", bytes_of(before, turn), late_ns=SECOND // 10),
-    ]
-    before.connection.close()
-    altered_session(path, TINY, deeds).connection.close()
+    altered_session(path, TINY, done_to(TINY, DONE)).connection.close()
     return path
 
 
@@ -114,93 +101,7 @@ def test_items_come_out_as_they_came_in(altered: Path, tmp_path: Path) -> None:
         one.connection.close()
 
 
-def test_messages_are_marked_and_the_dropped_one_is_listed(altered: Path) -> None:
-    done = kiebitz("messages", str(altered), "-Y", 'msg == "ANNOUNCED" && time < 1.39')
-    lines = done.out.splitlines()[1:]
-    assert [line.split()[0].isdecimal() and "." not in line.split()[0] for line in lines] == [
-        *(True, False),
-        *[True] * 4,
-    ]
-    assert lines[0].endswith("altered[change] · dice=5,1 name=carl")
-    assert lines[1].endswith("altered[drop] · dice=3,3 name=carl")
-    rows = kiebitz("messages", str(altered), "--json").json
-    # Each row of a program has a number: undelivered messages are shown with --altered.
-    assert all(isinstance(row["id"], int) for row in rows)
-    assert [row["altered"] for row in rows if row["altered"]] == ["change", "double", "delay"]
-    assert len(kiebitz("messages", str(altered), "--json", "-Y", "altered").json) == 3
-
-
-def test_alterations_are_listed(altered: Path) -> None:
-    rows = kiebitz("messages", str(altered), "--altered", "--json").json
-    assert [(row["action"], row["name"], row["fields"]) for row in rows] == [
-        ("change", "ANNOUNCED", {"dice": "3,3", "name": "carl"}),
-        ("drop", "ANNOUNCED", {"dice": "3,3", "name": "carl"}),
-        ("double", None, None),
-        ("delay", "YOUR TURN", rows[3]["fields"]),
-    ]
-    assert rows[0]["steps"] == [{"path": ["dice"], "before": "3,3", "after": "5,1"}]
-    assert [row["message"] is None for row in rows] == [False, True, False, False]
-    assert rows[3]["time"] - rows[3]["sent"] == pytest.approx(0.1)
-    dropped = kiebitz("messages", str(altered), "--altered", "--json", "-Y", 'altered == "drop"').json
-    assert [bytes.fromhex(row["original"]) for row in dropped] == [b"ANNOUNCED;carl;3,3"]
-    assert "dice: 3,3 → 5,1" in kiebitz("messages", str(altered), "--altered").out
-    nobody = kiebitz("messages", TINY, "--altered")
-    assert (len(nobody.out.splitlines()), nobody.err.count("no alterations in this session")) == (1, 1)
-
-
-def test_events_are_marked_but_no_player_knows(altered: Path) -> None:
-    rows = kiebitz("events", str(altered), "--json").json
-    marked = [(row["kind"], row["altered"]) for row in rows if row["altered"]]
-    assert marked == [("announced", "change"), ("announced", "double"), ("turn", "delay")]
-    assert "announces 5,1 · altered[change]" in kiebitz("events", str(altered)).out
-    rows = kiebitz("events", str(altered), "--as", "alice", "--json").json
-    assert rows
-    assert not any(row["altered"] for row in rows)
-
-
-def test_check_reports_alterations(altered: Path) -> None:
-    done = kiebitz("check", str(altered))
-    assert done.status == 0
-    assert "(after Kiebitz has altered a message)" in done.out
-    assert f"= altered: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3 name=carl" in done.out
-    summary = "no errors, no warnings, 5 notes; 4 alterations by Kiebitz"
-    assert done.out.splitlines()[-1] == summary
-    assert "by Kiebitz" not in kiebitz("check", TINY).out
-    assert all(row["altered"] is None for row in kiebitz("check", TINY, "--json").json)
-
-
-def test_one_message_in_full_has_what_was_sent(altered: Path) -> None:
-    timeline = open_session(str(altered))
-    number = next(Session(timeline).messages('altered == "change"')).id
-    shown = MessageDetails(timeline).message(number)
-    assert shown is not None
-    assert shown.as_sent is not None
-    assert (shown.as_sent.name, shown.as_sent.data) == ("ANNOUNCED", b"ANNOUNCED;carl;3,3")
-    text = "\n".join(line.plain for line in message_lines(shown, 200))
-    assert f"altered[change]: changed by {RULE}" in text
-    assert "as it was sent at 1.385355 s: ANNOUNCED dice=3,3 name=carl" in text
-    # It is what alice was kept from.
-    kept = MessageDetails(timeline).message(number, "alice")
-    assert kept is not None
-    assert kept.as_sent is None
-    assert kept.message.altered is None
-    timeline.connection.close()
-
-
-def test_follow_has_it_at_its_place(altered: Path) -> None:
-    out = kiebitz("follow", str(altered), "1").out.splitlines()
-    place = out.index(f"← [changed ANNOUNCED;carl;3,3: {RULE}]")
-    assert out[place + 1] == "← ANNOUNCED;carl;5,1"
-
-
-def test_exports_have_it(altered: Path, tmp_path: Path) -> None:
-    rows = kiebitz("export", str(altered), "-T", "csv").out.splitlines()
-    assert rows[0].endswith(",altered")
-    assert [row.rpartition(",")[2] for row in rows[1:] if row[-1] != ","] == ["change", "double", "delay"]
-    records = [json.loads(line) for line in kiebitz("export", str(altered), "-T", "jsonl").out.splitlines()]
-    assert [row["action"] for row in records if row["record"] == "alteration"] == [
-        *("change", "drop", "double", "delay")
-    ]
+def test_pcapng_has_it_in_comments(altered: Path, tmp_path: Path) -> None:
     pcapng = tmp_path / "game.pcapng"
     assert kiebitz("export", str(altered), "-T", "pcapng", "-o", str(pcapng)).status == 0
     assert f"Kiebitz: changed by {RULE}; as it was sent: ANNOUNCED dice=3,3".encode() in pcapng.read_bytes()
@@ -208,28 +109,6 @@ def test_exports_have_it(altered: Path, tmp_path: Path) -> None:
     # Broadcasts are the same there; a capture file does not tell which ones Kiebitz altered.
     found = kiebitz("diff", str(altered), str(pcapng), "--json").json
     assert (found["differences"], found["messages"]) == ([], [])
-
-
-def test_consequences_of_a_change(altered: Path) -> None:
-    done = kiebitz("diff", "--alterations", str(altered))
-    assert done.status == 3
-    for words in (
-        "4 alterations by Kiebitz:",
-        "→ alice: changed ANNOUNCED dice: 3,3 → 5,1",
-        f"    {RULE}",
-        "A as sent   B as received",
-    ):
-        assert words in done.out
-    found = kiebitz("diff", "--alterations", "--json", str(altered)).json
-    assert [row["action"] for row in found["alterations"]] == ["change", "drop", "double", "delay"]
-    assert not found["equal"]
-
-
-def test_diff_of_an_unaltered_session() -> None:
-    done = kiebitz("diff", "--alterations", TINY)
-    assert (done.status, done.out) == (0, "no alterations in this session\n")
-    assert kiebitz("diff", "--alterations", TINY, TINY).status == 2
-    assert kiebitz("diff", TINY).status == 2
 
 
 def test_it_is_redissected_compared_replayed_and_made_another(altered: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import TINY, kiebitz
+from command import kiebitz
 from hypothesis import given
 from hypothesis import strategies as st
 from imported_databases import database_of
@@ -88,12 +88,6 @@ def test_it_speaks_of_what_is_there() -> None:
             assert {*told.get("columns", ()), *told.get("units", ())} <= columns
             assert told.get("label_column", "id") in columns | {"id"}
     assert set(tables) >= {*VIEWS}
-
-
-def test_a_file_that_is_no_database_has_no_sessions() -> None:
-    done = kiebitz("export", TINY, "-T", "datasette")
-    assert (done.status, done.out) == (1, "")
-    assert "read the capture into one with kiebitz import" in done.err
 
 
 PLAIN = GrammarHints(lambda path, value: False, ())

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from cleanup import close_after_test
 from command import CAPTURES
-from event_factory import EventSpec, session
 from hypothesis import given
 from hypothesis import strategies as st
 from imported_databases import database_of
@@ -15,9 +17,65 @@ from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.diff.result import Difference
 from kiebitz.dissectors.grammar.field_type import IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.sentences import CALLED
+from kiebitz.dissectors.model import Event, Findings, Game, TableInfo
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
+from kiebitz.storage.database.schema import MEMORY, create_tables
 from kiebitz.storage.diff import compare
 from kiebitz.storage.read.timeline import Timeline
+from kiebitz.storage.read.timeline import sessions as sessions_of
+from kiebitz.storage.recording.rows import INSERTS, empty_rows, gather
+
+
+@dataclass(frozen=True)
+class EventSpec:
+    """An event; `game` is any number of its own, 0 outside games."""
+
+    kind: str
+    actor: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    game: int = 0
+    table: int = 0
+
+
+def session(
+    events: Sequence[EventSpec], protocol: str = "maexchen", servers: Sequence[str] = ("127.0.0.1:9000",)
+) -> Timeline:
+    """Return a session in which this happens, a millisecond apart, at tables of one protocol."""
+    connection = close_after_test(sqlite3.connect(MEMORY))
+    create_tables(connection)
+    connection.execute(
+        "INSERT INTO sessions (id, name, kind, source, started_ns, kiebitz_version, continues,"
+        " streams_before, games_before, messages_before, events_before)"
+        " VALUES (1, 'made up', 'import', 'made up', 0, '0', 0, 0, 0, 0, 0)"
+    )
+    tables = [TableInfo(number, protocol, server) for number, server in enumerate(servers, 1)]
+    games: dict[tuple[int, int], Game] = {}
+    found: list[Event] = []
+    counts = [0] * len(tables)
+    for number, told in enumerate(events, 1):
+        if told.game:
+            game = Game(len(games) + 1, told.table + 1, protocol, f"game {told.game}", number * 10**6)
+            games.setdefault((told.table, told.game), game)
+        counts[told.table] += 1
+        found.append(
+            Event(
+                number,
+                told.table + 1,
+                games[told.table, told.game].id if told.game else None,
+                counts[told.table],
+                number * 10**6,
+                told.kind,
+                told.actor,
+                told.data,
+                [],
+            )
+        )
+    rows = empty_rows()
+    gather(Findings(tables=tables, games=[*games.values()], events=found), 1, {}, rows)
+    for table, statement in INSERTS.items():
+        connection.executemany(statement, rows[table])
+    return Timeline(connection, sessions_of(connection)[0])
+
 
 PROTOCOLS = ("maexchen", "schafkopf", "catan", "okey", "cgml", "unheard")
 NAMES = st.sampled_from(["alice", "bob", "carl", "1", "", "\x1b[2J"])
@@ -175,9 +233,9 @@ def test_fields_that_name_a_player_have_a_handle(capture: str) -> None:
         names = {event.actor for event in events} - {None}
         overlooked = set()
         for event in events:
-            for field, part in event.data.items():
-                if field not in NO_NAMES:
-                    for key, value, is_known in values(field, part, grammar.data_identifiers):
+            for name, part in event.data.items():
+                if name not in NO_NAMES:
+                    for key, value, is_known in values(name, part, grammar.data_identifiers):
                         if str(value) in names and not is_known:
                             overlooked.add((event.kind, key, value))
         for event in events[:: max(1, len(events) // 40)]:

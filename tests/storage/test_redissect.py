@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from command import CAPTURES, ODD, TINY, kiebitz
+from command import CAPTURES, kiebitz
 from session_factory import Conversation, record
 
 from kiebitz.cli.options.session import open_session
@@ -59,44 +59,23 @@ def test_one_session_leaves_the_others_alone(database: Path) -> None:
     before = _dump(database)
     assert kiebitz("redissect", f"{database}:{last}").status == 0
     assert _dump(database) == before
-    listed = [
-        [
-            {**row, "id": None, "game": None, "table": None}
-            for row in kiebitz("events", f"{database}:{number}", "--json").json
-        ]
-        for number in (1, 2)
-    ]
+    listed = [kiebitz("events", f"{database}:{number}").out for number in (1, 2)]
     assert kiebitz("redissect", f"{database}:1").status == 0
-    assert listed == [
-        [
-            {**row, "id": None, "game": None, "table": None}
-            for row in kiebitz("events", f"{database}:{number}", "--json").json
-        ]
-        for number in (1, 2)
-    ]
+    assert listed == [kiebitz("events", f"{database}:{number}").out for number in (1, 2)]
     # And all together bring the old numbers back.
     assert kiebitz("redissect", str(database)).status == 0
     assert _dump(database) == before
 
 
 def test_values_known_only_to_the_source_are_kept(tmp_path: Path) -> None:
-    talk = (
-        Conversation()
-        .says(b"REGISTER;alice")
-        .hears(b"REGISTERED")
-        .fault()
-        .says(b"")
-        .says(b"ROLL;x", missing=9)
-    )
+    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").fault().says(b"")
+    talk.says(b"ROLL;x", missing=9)
     other = Conversation("127.0.0.1:40001", number=2).says(b"REGISTER;bob").fault()
     path = tmp_path / "x.db"
     record(path, sorted([*talk.ends().items, *other.items], key=lambda item: item.ts_ns))
     before = _dump(path)
     assert kiebitz("redissect", str(path)).status == 0
     assert _dump(path) == before
-    codes = [row["code"] for row in kiebitz("check", str(path), "--json").json]
-    assert codes.count("unreachable") == 2
-    assert codes.count("cut-off") == 1
 
 
 def test_a_session_that_broke_off_stays_open(tmp_path: Path) -> None:
@@ -116,29 +95,8 @@ def test_a_clock_that_was_set_back_ends_no_stream_before_its_last_bytes(tmp_path
         item.ts_ns -= hour_ns
     record(path, [*talk[:2], *late, talk[2]])
     items = [*RecordedItems(open_session(str(path))).items()]
-    assert [(type(item), item.stream.id) for item in items] == [
-        (Chunk, 1),
-        (Chunk, 1),
-        (End, 1),
-        (Chunk, 2),
-        (Chunk, 2),
-    ]
-
-
-def test_a_server_no_longer_recognised_is_reported_and_can_be_forced(tmp_path: Path) -> None:
-    path = tmp_path / "x.db"
-    talk = Conversation(server="127.0.0.1:4711")
-    for _ in range(3):
-        talk.says(b"what is this")
-    record(path, talk.items)
-    assert kiebitz("messages", str(path), "--json").json == []
-    force = ("-d", "udp.port==4711,maexchen")
-    assert kiebitz("redissect", str(path), *force).err == ""
-    assert len(kiebitz("messages", str(path), "--json").json) == 3
-    done = kiebitz("redissect", str(path))
-    assert done.status == 0
-    assert "127.0.0.1:4711 was decoded as maexchen before and is not recognised now" in done.err
-    assert "-d udp.port==4711,maexchen" in done.err
+    expected = [(Chunk, 1), (Chunk, 1), (End, 1), (Chunk, 2), (Chunk, 2)]
+    assert [(type(item), item.stream.id) for item in items] == expected
 
 
 @pytest.mark.full
@@ -153,9 +111,3 @@ def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: py
     assert done.status == 1
     assert "the disk is full" in done.err
     assert _dump(database) == before
-
-
-def test_sessions_that_cannot_be_redissected(database: Path) -> None:
-    assert "there is no session 9; there are 1 to 3" in kiebitz("redissect", f"{database}:9").err
-    assert "not a session database" in kiebitz("redissect", TINY).err
-    assert "there is no such file" in kiebitz("redissect", ODD + ".db").err

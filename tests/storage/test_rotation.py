@@ -73,20 +73,8 @@ def test_nothing_is_lost_where_no_message_ends(
 
 
 def in_the_midst() -> list[Item]:
-    said = (
-        ("c2s", "REGISTER;alice"),
-        ("s2c", "REGISTERED"),
-        ("s2c", "ROUND STARTING;a"),
-        ("c2s", "JOIN;a"),
-        ("s2c", "ROUND STARTED;1;alice,bob"),
-        ("s2c", "YOUR TURN;b"),
-        ("c2s", "ROLL;b"),
-        ("s2c", "ROLLED;5,3;c"),
-    )
-    talk = Conversation()
-    for direction, text in said:
-        talk.says(text.encode()) if direction == "c2s" else talk.hears(text.encode())
-    return talk.items
+    talk = Conversation().talk("> REGISTER;alice", "< REGISTERED", "< ROUND STARTING;a", "> JOIN;a")
+    return talk.talk("< ROUND STARTED;1;alice,bob", "< YOUR TURN;b", "> ROLL;b", "< ROLLED;5,3;c").items
 
 
 def test_the_state_is_there_before_anything_happens(tmp_path: Path) -> None:
@@ -258,20 +246,3 @@ def test_an_empty_database_continues(tmp_path: Path) -> None:
     rotation.begin(recorder.continue_in)
     assert not rotation.is_due(recorder)
     recorder.close()
-
-
-BAD_LIMITS = [
-    ("60", "duration:SECONDS or filesize:KB"),
-    ("duration:", "duration:60"),
-    ("duration:0", "duration:60"),
-    ("duration:nan", "duration:60"),
-    ("files:3", "duration:SECONDS or filesize:KB"),
-    ("filesize:10", "filesize:1000"),
-]
-
-
-@pytest.mark.parametrize(("limit", "words"), BAD_LIMITS)
-def test_invalid_limits(limit: str, words: str) -> None:
-    done = kiebitz("relay", "-m", "reverse:udp://127.0.0.1:9@0", "-b", limit)
-    assert done.status == 2
-    assert words in done.err

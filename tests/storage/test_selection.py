@@ -167,34 +167,6 @@ def test_moments_are_those_of_replay(options: list[str], events: range) -> None:
     assert told == set(events)
 
 
-def test_copies_stay_together() -> None:
-    rows = csv.DictReader(
-        io.StringIO(kiebitz("export", TINY, "-T", "csv", "--from", "#13", "--to", "#13").out)
-    )
-    assert [(row["name"], row["player"]) for row in rows] == [
-        ("PLAYER ROLLS", name) for name in ("alice", "bob", "carl", "dora", "zuschauer")
-    ]
-
-
-@pytest.mark.full(but=5)
-@pytest.mark.parametrize("form", ["pcapng", "jsonl", "csv", "parquet", "html"])
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--game", "3"], "there is no game 3 in this session: it has games 1 to 2"),
-        (["--from", "#99"], "there is no event #99 in this session: its events are #1 to #26"),
-        (["-Y", 'msg == "HEARTBEAT"'], "this part of the session is empty: nothing is written"),
-        (["--from", "20s", "--to", "1s"], "this part of the session is empty: nothing is written"),
-    ],
-)
-def test_a_part_in_which_there_is_nothing_is_not_written(
-    form: str, options: list[str], sentence: str, tmp_path: Path
-) -> None:
-    done = kiebitz("export", TINY, "-T", form, "-o", str(tmp_path / "x"), *options)
-    assert (done.status, done.out, done.err) == (1, "", f"kiebitz: {sentence}\n")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_page_has_the_part_and_the_way_in(tmp_path: Path) -> None:
     kiebitz("export", TINY, "-T", "html", "--game", "2", "-o", str(tmp_path / "x.html"))
     page = json.dumps(data_of(tmp_path / "x.html"))

@@ -287,17 +287,6 @@ def test_cgml_agrees_with_the_simulators_log() -> None:
 # Whatever counts.
 
 
-def test_a_game_is_counted_by_its_number_in_its_session(tmp_path: Path) -> None:
-    database = str(tmp_path / "game.db")
-    for _ in range(2):
-        assert kiebitz("import", TINY, "-w", database).status == 0
-    first, second = (kiebitz("stats", f"{database}:{n}", "--game", "1", "--json").json for n in (1, 2))
-    assert first["tables"][0]["events"] > 0
-    for table in (*first["tables"], *second["tables"]):
-        del table["table"]
-    assert first == second
-
-
 def added(one: Any, other: Any) -> Any:
     match one:
         case results.Histogram():
@@ -466,32 +455,6 @@ def test_the_messages_of_all_directions_are_counted() -> None:
     assert {name: sum(line.values()) for name, line in messages.lines.items()} == by_name
     (rate,) = (each for each in table.statistics if isinstance(each, results.Rate))
     assert sum(rate.counts) == table.messages == sum(by_name.values())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "says"),
-    [
-        (["-Y", "time > 1000"], 0, "no statistics: nothing matches the filter"),
-        (["--game", "99"], 1, "there is no game 99 in this session"),
-        (["--json", "--svg", "x.svg"], 2, "--json and --svg exclude each other"),
-        (["-Y", "dice =="], 2, "dice =="),
-    ],
-)
-def test_uncountable_values_are_reported(arguments: list[str], status: int, says: str) -> None:
-    done = kiebitz("stats", TINY, *arguments)
-    assert done.status == status
-    assert says in done.err
-    assert not done.out
-
-
-def test_a_session_without_games_has_nothing_to_count(tmp_path: Path) -> None:
-    capture = tmp_path / "nothing.pcap"
-    # The header of a capture file alone.
-    capture.write_bytes((CAPTURES / "maexchen-head-tiny.pcap").read_bytes()[:24])
-    done = kiebitz("stats", str(capture))
-    assert (done.status, done.out) == (0, "")
-    assert "no statistics: this session has no game" in done.err
-    assert kiebitz("stats", str(capture), "--json").json["tables"] == []
 
 
 @pytest.mark.full(but=1)

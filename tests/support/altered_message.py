@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
+from snapshots import as_bytes
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.dissectors.model import Action, Altered, Chunk, Direction, End, Fault, Gap, Item, Message
@@ -121,6 +123,21 @@ def altered_session(path: Path, capture: str, deeds: Sequence[Deed]) -> Timeline
     recorder.close()
     before.connection.close()
     return open_session(str(path))
+
+
+def done_to(capture: str, lines: Sequence[str]) -> list[Deed]:
+    """Return the deeds that lines describe: `drop #3`, `double #3`, `change #3 BYTES` or `delay #3 MS`."""
+    timeline = open_session(capture)
+    known = {row.id: row for row in messages(timeline)}
+    deeds = []
+    for line in lines:
+        action, number, rest = f"{line} ".split(" ", 2)
+        row, rest = known[int(number.removeprefix("#"))], rest.strip()
+        sent = b"" if action == "drop" else as_bytes(rest) if action == "change" else bytes_of(timeline, row)
+        late_ns = int(rest) * 1_000_000 if action == "delay" else 0
+        deeds.append(Deed(row, cast(Action, action), sent, late_ns, kept=action == "double"))
+    timeline.connection.close()
+    return deeds
 
 
 def bytes_of(timeline: Timeline, row: Message) -> bytes:

@@ -42,7 +42,7 @@ def kiebitz(*arguments: str) -> Done:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = run(arguments)
         out.flush()
-    return Done(status, written.getvalue().decode(), err.getvalue())
+    return Done(status, written.getvalue().decode("utf-8", "surrogateescape"), err.getvalue())
 
 
 def peer_command(peer: str, *options: str, fault: str = "") -> list[str]:

@@ -66,6 +66,10 @@ RICHS_OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|2K|1A)|\r")
 """Colours, and what moves a progress bar. No name here holds these."""
 
 
+PROGRESS = re.compile(r"(?:.*\x1b\[(?:2K|\?25[lh]|1A))+", re.DOTALL)
+"""All up to the end of a progress bar."""
+
+
 CODES = re.compile(RICHS_OWN.pattern + r"|\x1b\[\?1049[hl]|\x1b\[H|\x1b\[\d+A")
 """Control sequences that rich writes itself, also on a whole screen."""
 WORDS = {"protocol", "transport", "direction", "severity", "kind", "action"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+
+from snapshots import as_bytes
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Item, Stream
 from kiebitz.storage.recording.recorder import Recorder
@@ -32,6 +35,15 @@ class Conversation:
 
     def hears(self, data: bytes, missing: int = 0) -> Conversation:
         return self._sent("s2c", data, missing)
+
+    def talk(self, *lines: str) -> Conversation:
+        """Add what lines describe: `> ROLL;x`, `< ROLLED +5 missing`, `fault`, `end`."""
+        for line in lines:
+            if step := re.fullmatch(r"([<>]) ?(.*?)(?: \+(\d+) missing)?", line):
+                (self.says if step[1] == ">" else self.hears)(as_bytes(step[2]), int(step[3] or 0))
+            else:
+                {"fault": self.fault, "end": self.ends}[line]()
+        return self
 
     def waits_until(self, now_ns: int) -> Conversation:
         self._now_ns = now_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -12,11 +13,16 @@ import subprocess
 import sys
 import termios
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from unittest.mock import patch
 
+import pytest
 from command import ROOT
+
+from kiebitz.cli.main import run
 
 PATIENCE_S = 30.0
 
@@ -135,6 +141,22 @@ class Zsh(Bash):
 
     def command(self, settings: Path) -> list[str]:
         return ["zsh", "--no-globalrcs", "-i"]
+
+
+def offered(line: str, shell: str = "bash", word: str = "") -> list[str]:
+    """Return the lines written for a shell that completes a line, of which bash would replace `word`."""
+    words = {"COMP_LINE": line, "COMP_WORD": word}
+    if shell != "bash":
+        words = {"COMP_WORDS": line, "COMP_CWORD": word if shell == "fish" else str(line.count(" "))}
+    written, err = io.BytesIO(), io.StringIO()
+    out = io.TextIOWrapper(written, encoding="utf-8")
+    words["_KIEBITZ_COMPLETE"] = f"{shell}_complete"
+    with patch.dict(os.environ, words), redirect_stdout(out), redirect_stderr(err):
+        with pytest.raises(SystemExit) as ended:
+            run([])
+        out.flush()
+    assert (ended.value.code, err.getvalue()) == (0, "")
+    return written.getvalue().decode().splitlines()
 
 
 def complete_in_fish(line: str, folder: Path) -> list[str]:

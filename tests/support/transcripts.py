@@ -1,21 +1,24 @@
 r"""Transcripts of commands as text files: the arguments of `kiebitz` after `$`, then its output, indented.
 
-A block begins with a title after `==` and runs in an empty folder with `captures` and `docs`. Lines of
-stderr begin with `2>`, and a status other than 0 is shown. KIEBITZ_SNAPSHOTS=write rewrites the indented
-lines. `make test` leaves out a block whose title ends with `, full` or with a number from 2 on.
+A block begins with a title after `==` and runs in an empty folder with `captures`, `docs`, and `data` of the
+tests. Lines of stderr begin with `2>`, and a status other than 0 is shown. KIEBITZ_SNAPSHOTS=write rewrites
+the indented lines. `make test` leaves out a block whose title ends with `, full` or with a number from 2 on.
 
     $ HOME=$PWD events x.db | grep carl    with an environment variable; the lines of stdout with a pattern
     $ TERM=xterm COLUMNS=60 events x.db    as on a terminal
-    $ diff a.db b.db --json | .equal .same  these values of a JSON object
+    $ diff a.db b.db --json | .equal .same  these values of a JSON object, or of each object of a list
     file NAME:                             writes a file; its lines follow after `| `
     in NAME: OLD => NEW                    replaces a text in a file; \n is a line end
     database NAME                          a recorded capture as the database NAME.db
+    database NAME.db: CAPTURE              the same, under another name
     session NAME.db [CLIENT SERVER [tcp]]: records datagrams: `| > ROLL;x`, `| < ROLLED +5 missing`, `| fault`
     talk NAME.db FILE:                     a conversation by a protocol file: `| a> JOIN ann`, `| *< HI`
     altered NAME.db: CAPTURE CHANGE ...    a recorded capture, altered by a function of `altered_captures`
+    deeds NAME.db: CAPTURE                 as if Kiebitz had altered messages: `| drop #3`; see `done_to`
     sql NAME.db: STATEMENT                 what SQLite answers
     dice.pcapng, dice.toml                 the game and the protocol file of `dice_file.py`
     cat NAME, ls                           a file, and the names in the folder
+    complete LINE                          the candidates of zsh for the last word of a line
     as: TITLE                              the steps of another block, without their output
 """
 
@@ -29,19 +32,22 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
+from unittest.mock import patch
 
 import altered_captures
 import file_conversations
 import pytest
+from altered_message import altered_session, done_to
 from altered_sessions import recorded
-from command import ROOT, Done, kiebitz
+from command import CAPTURES, ROOT, Done, kiebitz
 from conversation_files import Block, as_json, blocks
 from dice_file import capture_game, write_file
 from file_conversations import dissector_of
-from hostile_text import on_a_terminal
+from hostile_text import PROGRESS, on_a_terminal
 from imported_databases import copy_of_database
 from session_factory import SERVER, Conversation, record
-from snapshots import as_bytes, marked
+from shells import offered
+from snapshots import DATA, as_bytes, marked
 
 CLIENT = "127.0.0.1:40000"
 
@@ -54,8 +60,8 @@ _VARYING = [
 
 def played(block: Block, folder: Path, run: Callable[..., Done] = kiebitz) -> str:
     """Run the commands of a block in a folder, and return them with their output."""
-    for name in ("captures", "docs"):
-        (folder / name).symlink_to(ROOT / name)
+    for source in (CAPTURES, ROOT / "docs", DATA):
+        (folder / source.name).symlink_to(source)
     return "\n".join(_lines(block, folder, run))
 
 
@@ -85,14 +91,14 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
             assert old in path.read_text(), step
             path.write_text(path.read_text().replace(old, new))
         case "database":
-            copy_of_database(name, folder / f"{name}.db")
+            copy_of_database(text or name, path if text else folder / f"{name}.db")
         case "session":
             _, client, server, *transport = (
                 rest.removesuffix(":").split(" ") if " " in rest else (0, CLIENT, SERVER)
             )
             talk = Conversation(client, server)
             talk.stream.transport = "tcp" if transport else "udp"
-            record(path, _talk(talk, body).items)
+            record(path, talk.talk(*body).items)
         case "talk":
             said = file_conversations.Conversation(
                 dissector_of((folder / name.split(" ")[1][:-1]).read_text())
@@ -103,6 +109,15 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
             known = recorded(capture)
             alter = getattr(altered_captures, change)(*arguments)
             known.with_said(alter(list(known.said))).write(path)
+        case "deeds":
+            capture = str(CAPTURES / text)
+            altered_session(path, capture, done_to(capture, body)).connection.close()
+        case "complete":
+            # Of nothing, the line end is left.
+            found = [line for line in offered(as_bytes(rest).decode(), "zsh") if line]
+            for kind, value, about in zip(*(found[part::3] for part in range(3)), strict=True):
+                told = about.strip("_") if kind == "plain" else f"({kind})"
+                yield f"    {value.replace(chr(92), '')} {told}".rstrip()
         case "sql":
             with closing(sqlite3.connect(path)) as connection, connection:
                 for row in connection.execute(text):
@@ -120,34 +135,32 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
             pytest.fail(f"no step: {step}")
 
 
-def _talk(talk: Conversation, lines: list[str]) -> Conversation:
-    for line in lines:
-        if step := re.fullmatch(r"([<>]) ?(.*?)(?: \+(\d+) missing)?", line):
-            (talk.says if step[1] == ">" else talk.hears)(as_bytes(step[2]), int(step[3] or 0))
-        else:
-            {"fault": talk.fault, "end": talk.ends}[line]()
-    return talk
-
-
 def _done(line: str, run: Callable[..., Done]) -> Done:
     """Run a command line."""
-    words = shlex.split(line)
+    words = [as_bytes(word).decode("utf-8", "surrogateescape") for word in shlex.split(line)]
     words, selected = (
         (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
     )
-    with pytest.MonkeyPatch.context() as patch:
+    # A command may set variables itself.
+    with patch.dict(os.environ):
         names = []
         while re.match(r"[A-Z_]+=", words[0]):
             name, value = words.pop(0).split("=", 1)
-            patch.setenv(name, value.replace("$PWD", os.getcwd()))
+            os.environ[name] = value.replace("$PWD", os.getcwd())
             names.append(name)
         done = (on_a_terminal if "TERM" in names else run)(*words)
+    if "TERM" in names:
+        done = Done(done.status, PROGRESS.sub("", done.out), "")
     if selected[:1] == ["grep"]:
         lines = done.out.splitlines(keepends=True)
         return Done(done.status, "".join(line for line in lines if re.search(selected[1], line)), done.err)
     if selected:
-        out = "".join(f"{key} {as_json(done.json[key[1:]])}\n" for key in selected)
-        return Done(done.status, out, done.err)
+        found, keys = done.json, [key[1:] for key in selected]
+        if isinstance(found, list):
+            rows = [" ".join(as_json(row[key]) for key in keys) for row in found]
+        else:
+            rows = [f".{key} {as_json(found[key])}" for key in keys]
+        return Done(done.status, "".join(f"{row}\n" for row in rows), done.err)
     return done
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 from command import kiebitz
+from conversation_files import Block, blocks, check
 from game_scenes import cgml as marias
 from game_scenes import schafkopf
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
 from screens import ASCII, Filled
+from snapshots import DATA
 from strength import times
 from wcwidth import wcswidth
 
@@ -32,38 +34,13 @@ GNOME = {"TERM": "xterm-256color", "VTE_VERSION": "7006"}
 LEGENDS = "♣ Eichel ♠ Gras ♥ Herz ♦ Schellen", "♣ žaludy ♠ zelené ♥ červené ♦ kule"
 
 
-@pytest.mark.parametrize(
-    ("surroundings", "drawn"),
-    [
-        (GNOME, True),
-        ({"TERM": "xterm-256color", "TERM_PROGRAM": "Apple_Terminal"}, True),
-        ({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}, True),
-        ({"TERM": "xterm-256color", "WT_SESSION": "1-2-3"}, True),
-        ({"TERM": "xterm-256color", "KONSOLE_VERSION": "230804"}, True),
-        ({"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}, True),
-        # Fonts may lack these.
-        ({}, False),
-        ({"TERM": "xterm"}, False),
-        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, False),
-        ({"TERM": "alacritty", "COLORTERM": "truecolor"}, False),
-        ({"TERM": "xterm-256color", "VTE_VERSION": "3801"}, False),
-        ({"TERM": "xterm-256color", "VTE_VERSION": "new"}, False),
-        ({"TERM": "xterm-256color", "TERM_PROGRAM": "unheard-of"}, False),
-        # They have fonts of 512 letters, or no letters at all.
-        ({**GNOME, "TERM": "linux"}, False),
-        ({**GNOME, "TERM": "dumb"}, False),
-        ({**GNOME, "TERM": "vt220"}, False),
-        # The terminal is inside of another, or was started from it.
-        ({**GNOME, "TMUX": "/tmp/tmux-0/default,1,0"}, False),
-        ({**GNOME, "TERM": "screen-256color"}, False),
-        ({**GNOME, "STY": "1.pts-0"}, False),
-        ({**GNOME, "XTERM_VERSION": "XTerm(379)"}, False),
-    ],
-)
-def test_emoji_are_for_terminals_that_are_known_to_draw_them(
-    surroundings: dict[str, str], drawn: bool
-) -> None:
-    assert emoji.are_drawn(surroundings) is drawn
+@pytest.mark.parametrize("block", blocks(DATA / "emoji.txt").values(), ids=lambda block: block.title)
+def test_emoji_are_for_terminals_that_are_known_to_draw_them(block: Block) -> None:
+    lines = []
+    for step in block.steps:
+        surroundings = dict(word.split("=") for word in step.removeprefix("(no variables)").split())
+        lines += [step, f"    {'emoji' if emoji.are_drawn(surroundings) else 'French suits'}"]
+    check(block, "\n".join(lines))
 
 
 def test_all_width_functions_agree() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from command import TINY, kiebitz
+from command import ROOT, TINY, kiebitz
 from imported_databases import database_of
 from strength import every
 from svg_properties import SHAPES, check, texts
@@ -74,6 +74,11 @@ def test_a_documents_lines_are_safe_and_each_piece_is_in_its_place() -> None:
     assert groups[0].attrib["transform"] == f"translate({drawing.pieces[0].x:g} {drawing.pieces[0].y + 64:g})"
 
 
+def test_the_picture_in_the_readme_is_what_the_command_draws(tmp_path: Path) -> None:
+    written("catan", tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").read_bytes() == (ROOT / "docs" / "pictures" / "catan.svg").read_bytes()
+
+
 # The rows of a protocol without a view.
 
 
@@ -137,19 +142,6 @@ def test_svg_option_draws_any_protocol(tmp_path: Path) -> None:
     replayed = kiebitz("replay", TINY, "--speed", "0", "--svg", str(again))
     assert "zuschauer" in replayed.out
     assert again.read_text() == file.read_text()
-
-
-@pytest.mark.parametrize("command", [["state", TINY], ["replay", TINY, "--speed", "0"]])
-def test_svg_that_cannot_be_written(command: list[str], tmp_path: Path) -> None:
-    done = kiebitz(*command, "--svg", str(tmp_path / "nowhere" / "table.svg"))
-    assert done.status == 1
-    assert "nowhere/table.svg: there is no such" in done.err
-
-
-def test_svg_does_not_go_with_json(tmp_path: Path) -> None:
-    done = kiebitz("state", TINY, "--json", "--svg", str(tmp_path / "table.svg"))
-    assert done.status == 2
-    assert os.listdir(tmp_path) == []
 
 
 def test_svg_is_of_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

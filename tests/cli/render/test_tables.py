@@ -3,19 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from game_scenes import (
-    CGML_TRICK,
-    DECK,
-    ON_TABLE,
-    SCHAFKOPF_TRICK,
-    cgml,
-    maexchen,
-    okey,
-    played,
-    schafkopf,
-)
+from conversation_files import blocks
+from game_scenes import scene
 from invalid_states import HOSTILE_NAMES, invalid_state
 from rich.cells import cell_len
+from snapshots import DATA
 from strength import a_few, times
 from svg_properties import SHAPES, check, drawings
 from terminal_scenes import drawn, event
@@ -25,37 +17,10 @@ from kiebitz.cli.render.views import view_of
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 
-STATES: dict[str, dict[str, Any]] = {
-    "maexchen": maexchen(
-        "anna",
-        "bob",
-        "carl",
-        turn="bob",
-        announced={"name": "anna", "dice": "6,2"},
-        private={"anna": {"dice": "3,1", "bluff": True}, "bob": {"joined": True}},
-        unknown=["round"],
-    )
-    | {"scores": {"anna": 1, "dora": 3}},
-    "schafkopf": schafkopf(
-        table=ON_TABLE,
-        trick=1,
-        tricks=[SCHAFKOPF_TRICK],
-        points={"[BOT]-1": 17},
-        private={"Anna": {"hand": ["HERZ OBER", "GRAS OBER", "GRAS NEUN"], "partner": True}},
-        turn="Anna",
-        knocks=["Bert"],
-    ),
-    "okey": okey(private={"Anna": {"deck": DECK, "drawn": "13:BLUE"}, "Bert": {"deck": DECK}}),
-    "cgml": cgml(
-        private={"1": {"hand": ["G0A", "R0Q", "B10"]}, "2": {"hand": ["R08"], "talon": ["A07", "B07"]}},
-        tricks=[CGML_TRICK],
-        table=[played(1, "R07")],
-        flek="1:8",
-        second="B",
-        turn=1,
-        laid={"player": 3, "cards": ["G08", "G09"]},
-        unknown=["tricks"],
-    ),
+BLOCKS = blocks(DATA / "pictures.txt")
+STATES = {
+    game: scene(BLOCKS[f"svg: {game}, everything"].steps)[0]
+    for game in ("maexchen", "schafkopf", "okey", "cgml")
 }
 EVENTS = {
     "maexchen": [

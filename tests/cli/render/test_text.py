@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
-from snapshots import check
 from strength import every, times
 from terminal_scenes import drawn
 
@@ -31,23 +30,7 @@ from kiebitz.dissectors.protocols.cgml.cards import PACK as CGML_PACK
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST
 from kiebitz.dissectors.protocols.schafkopf.cards import PACK
 
-SNAPSHOTS = ROOT / "tests" / "snapshots" / "tables"
-HUMANS, HANDS = "schafkopf-1.3-2humans.pcap", "cgml-hands.pcap.gz"
-OKEY, LOBBIES = "okey-head-game-win.pcap.gz", "okey-seed-lobby.pcap.gz"
-TABLES = {
-    "schafkopf-trick": (HUMANS, "--at", "13s"),
-    "schafkopf-as-one-player": (HUMANS, "--at", "#127", "--as", "Jürgen Groß"),
-    "okey-tile-drawn": (OKEY, "--at", "#20"),
-    "okey-as-one-player": ("okey-seed-game-win.pcap.gz", "--at", "0.7s", "--as", "boran"),
-    "okey-lobbies": (LOBBIES, "--at", "0.282s"),
-    "okey-nobody": (LOBBIES,),
-    "cgml-trick": (HANDS, "--game", "2", "--at", "#172"),
-    "cgml-as-one-player": (HANDS, "--game", "2", "--at", "#172", "--as", "6533"),
-    "cgml-over": (HANDS, "--game", "4"),
-    "cgml-between-hands": (HANDS, "--at", "0.3238s"),
-    "maexchen-between-rounds": ("maexchen-head-port4711.pcap", "--at", "#70"),
-}
-"""Snapshot name -> options of `kiebitz state`."""
+HUMANS, HANDS, OKEY = "schafkopf-1.3-2humans.pcap", "cgml-hands.pcap.gz", "okey-head-game-win.pcap.gz"
 
 
 def picture(game: str, state: dict[str, Any], events: list[Event] | None = None, **how: Any) -> str:
@@ -56,16 +39,6 @@ def picture(game: str, state: dict[str, Any], events: list[Event] | None = None,
 
 
 # Recorded games.
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_it_looks_as_it_did(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    capture, *options = TABLES[name]
-    out = kiebitz("state", database_of(capture), *options).out
-    seen = "".join(f"{line.rstrip()}\n" for line in out.splitlines())
-    path = SNAPSHOTS / f"{name}.txt"
-    check(path, seen)
 
 
 @pytest.mark.parametrize(
