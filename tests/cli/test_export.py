@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -31,7 +32,7 @@ from pyarrow import parquet
 from session_factory import START_NS, Conversation, record
 from snapshots import DATA
 from strength import a_few, every
-from tcp_segments import segments_of, write_pcap
+from tcp_segments import packets_of, write_pcap
 from terminals import OnTerminal
 
 from kiebitz.cli.options.session import open_session
@@ -273,7 +274,7 @@ FLOWS = {
         title: "; ".join(block.steps)
         for title, block in blocks(DATA / "tcp_flows.txt").items()
         # There the first connection comes back with the time of the next one's beginning as its end.
-        if "RFC 9293" not in title
+        if "RFC 9293" not in title and not re.search("by word|ports |expire |client=", "; ".join(block.steps))
     },
     "a RST with a reason": "handshake; 1 c PA 'he'; 400 s RA ack=2 'too slow: bye\\n'",
     "a refusal with a reason": "0 c S; 1 s RA 'f\\xc3\\xbcll'",
@@ -285,7 +286,7 @@ FLOWS = {
 @pytest.mark.full(but=4)
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_connection_is_imported_again_as_it_was(name: str, tmp_path: Path) -> None:
-    write_pcap(tmp_path / "x.pcap", segments_of(FLOWS[name]))
+    write_pcap(tmp_path / "x.pcap", [one for step in FLOWS[name].split("; ") for one in packets_of(step)])
     first, again = _exported(tmp_path / "x.pcap", tmp_path / "x.pcapng")
     if "too long" in name:
         # It comes back in several.
