@@ -80,6 +80,18 @@ def journaled(steps: str, directory: Path) -> list[str]:
             if word == "retry":
                 settings["retry_seconds"] = float(rest[0])
                 continue
+            if word == "read":
+                for item in read_all(reader):
+                    stream = item.stream
+                    if stream.id not in streams:
+                        streams.add(stream.id)
+                        ends = f"{stream.transport} {stream.client} {stream.server}"
+                        lines.append(f"{stream.id} opened {stream.opened_ns} {ends}")
+                    what, _, *parts = plain(item)
+                    shown = [f"'{as_text(part)}'" if isinstance(part, bytes) else str(part) for part in parts]
+                    lines.append(f"{stream.id} {what} {' '.join(shown)}")
+                lines.append("stopped" if reader.stopped else "-")
+                continue
             writer = writer or JournalWriter(directory, **settings)
             values: list[Any] = [int(value) if value.isdecimal() else value.strip("'") for value in rest]
             if word == "full":
@@ -96,26 +108,13 @@ def journaled(steps: str, directory: Path) -> list[str]:
                 mark = Mark(kind, rule or "", since, original and as_bytes(original), name, fields)
                 writer.altered(number, direction, ts_ns, offset, length, mark)
             elif word in ("chunk", "fault"):
-                number, direction, offset, *what = values
-                told = [as_bytes(what[0])] if word == "chunk" else what
+                number, direction, offset, *texts = values
+                told = [as_bytes(texts[0])] if word == "chunk" else texts
                 getattr(writer, word)(number, direction, ts_ns, offset, *told)
             elif word == "end":
                 writer.end(values[0], ts_ns, values[1])
-            elif word != "read":
-                getattr(writer, word)()
             else:
-                for item in read_all(reader):
-                    stream = item.stream
-                    if stream.id not in streams:
-                        streams.add(stream.id)
-                        ends = f"{stream.transport} {stream.client} {stream.server}"
-                        lines.append(f"{stream.id} opened {stream.opened_ns} {ends}")
-                    kind, _, *fields = plain(item)
-                    shown = (
-                        f"'{as_text(field)}'" if isinstance(field, bytes) else str(field) for field in fields
-                    )
-                    lines.append(f"{stream.id} {kind} {' '.join(shown)}")
-                lines.append("stopped" if reader.stopped else "-")
+                getattr(writer, word)()
     return lines
 
 
