@@ -12,7 +12,7 @@ from browser import Eyes, file_address
 from command import CAPTURES, ROOT, kiebitz
 from conversation_files import Block, blocks, check
 from hostile_text import is_harmless
-from probe_command import probed, server
+from probe_command import results, server
 from processes_and_rows import free_port
 from screens import Filled
 from snapshots import DATA, as_bytes, marked
@@ -107,8 +107,7 @@ def test_bytes_that_are_no_message_are_found(
 @pytest.mark.full
 def test_half_a_message_is_in_the_report(tmp_path: Path) -> None:
     report = tmp_path / "probe.html"
-    more = ("--report", str(report))
-    (found,) = probed("schafkopf/NAME/cut/silence", protocol="schafkopf", more=more)
+    found = results("schafkopf-server", "NAME/cut/silence", "--report", str(report))["NAME/cut/silence"]
     half = bytes.fromhex(found["sent"][0]["hex"])
     head = b"!NAME\n"
     assert half.startswith(head)

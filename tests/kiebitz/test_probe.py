@@ -11,11 +11,10 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command import kiebitz
-from probe_command import probed, server
+from probe_command import probe, results, server
 from processes_and_rows import KIEBITZ, free_port, until
 from strength import a_few
 
@@ -27,25 +26,15 @@ from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY
 from kiebitz.services.probing.program import ProgramError, TargetProgram
 
 
-def verdicts(results: Any) -> dict[str, str]:
-    return {each["case"].removeprefix("maexchen/"): each["verdict"] for each in results}
-
-
-# Verdicts.
-
-
 def test_a_right_server_passes() -> None:
-    names = ["JOIN/whole", "ROLL/whole", "ANNOUNCE/token/nobodys-token", "rubbish"]
-    results = probed(*(f"maexchen/{name}" for name in names))
-    assert sorted(verdicts(results).items()) == sorted(
-        {
-            "JOIN/whole": "OK",
-            "ROLL/whole": "OK",
-            "ANNOUNCE/token/nobodys-token": "OK",
-            "rubbish": "INFORMATIONAL",
-        }.items()
-    )
-    for each in results:
+    found = results("maexchen-server", "JOIN/whole ROLL/whole ANNOUNCE/token/nobodys-token rubbish")
+    assert {case: each["verdict"] for case, each in found.items()} == {
+        "JOIN/whole": "OK",
+        "ROLL/whole": "OK",
+        "ANNOUNCE/token/nobodys-token": "OK",
+        "rubbish": "INFORMATIONAL",
+    }
+    for each in found.values():
         assert each["messages"], each
         assert each["reactions"], each
         assert bytes.fromhex(each["sent"][0]["hex"]), each
@@ -54,26 +43,23 @@ def test_a_right_server_passes() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("protocol", ["maexchen", "schafkopf", "catan", "okey", "cgml"])
 def test_unchanged_messages_pass(protocol: str) -> None:
-    pattern = f"{protocol}/*/whole" if protocol != "okey" else "okey/JLOB/whole"
-    results = probed(pattern, protocol=protocol)
-    failed = [(each["case"], each["why"]) for each in results if each["verdict"] == "FAILED"]
-    assert not failed
-    assert any(each["verdict"] == "OK" for each in results)
+    done = probe(f"{protocol}-server", "*/whole" if protocol != "okey" else "JLOB/whole", "--json")
+    assert done.failed == {}
+    assert "OK" in done.verdicts.values()
 
 
 @pytest.mark.full
 def test_a_server_that_uses_the_name_of_a_case_continues() -> None:
-    (result,) = probed("catan/Spieler/Name/outside-ascii", protocol="catan")
+    (result,) = results("catan-server", "Spieler/Name/outside-ascii").values()
     assert (result["verdict"], result["why"]) == ("OK", "it continues as if nothing were wrong")
 
 
 @pytest.mark.full
 def test_a_right_server_passes_all_that_must_be() -> None:
     cases = [case.name for case in generate_cases(MAEXCHEN, "server") if case.expectation.level == "must"]
-    results = probed(*cases)
-    assert [each for each in results if each["verdict"] == "FAILED"] == []
-    tried = [each for each in results if each["verdict"] == "OK"]
-    assert len(tried) > 0.8 * len(cases)
+    done = probe("maexchen-server", " ".join(case.partition("/")[2] for case in cases), "--json")
+    assert done.failed == {}
+    assert [*done.verdicts.values()].count("OK") > 0.8 * len(cases)
 
 
 class _AsksAgain(socketserver.StreamRequestHandler):
@@ -96,12 +82,9 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _AsksAgain) as asking:
         asking.daemon_threads = True
         threading.Thread(target=asking.serve_forever, daemon=True).start()
-        port, only = str(asking.server_address[1]), "schafkopf/NAME/name/left-out"
-        done = kiebitz(
-            "probe", "server", port, "-d", "schafkopf", "--timeout", "0.3", "--only", only, "--json"
-        )
+        port = asking.server_address[1]
+        (result,) = results("schafkopf-server", "NAME/name/left-out", port=port, timeout_s=0.3).values()
         asking.shutdown()
-    (result,) = done.json["results"]
     assert [message["name"] for message in result["messages"]][:2] == ["NAME", "NAME"]
     assert result["why"] == "it ignores it; the specification leaves that open"
 
@@ -109,9 +92,9 @@ def test_a_question_is_no_answer_to_the_message_of_its_name() -> None:
 @pytest.mark.full
 def test_where_no_message_follows_a_heartbeat_does() -> None:
     # Who draws a tile or logs out says nothing more before the server does, unless another player happens to.
-    results = probed("okey/DRAW/joined", "okey/LOGO/joined", protocol="okey")
-    assert [each["verdict"] for each in results] == ["OK", "OK"]
-    assert all(bytes.fromhex(each["sent"][0]["hex"]).endswith(b"PING\r\n") for each in results), results
+    found = results("okey-server", "DRAW/joined LOGO/joined").values()
+    assert [each["verdict"] for each in found] == ["OK", "OK"]
+    assert all(bytes.fromhex(each["sent"][0]["hex"]).endswith(b"PING\r\n") for each in found), found
 
 
 # Reports.
@@ -153,17 +136,16 @@ def test_a_finding_is_kept_reported_and_tried_again(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_program_that_does_not_start_again_costs_no_result(tmp_path: Path) -> None:
-    port, starts = free_port("udp"), tmp_path / "starts"
-    program = server(port, "dies-on-an-unknown-word")
+    starts = tmp_path / "starts"
+    program = server("{port}", "dies-on-an-unknown-word")
     # The third start, which would confirm the failure, is none.
     script = f"echo >> {starts}; [ $(wc -l < {starts}) -lt 3 ] && exec {program}; echo no licence; exit 7"
-    only = [f"--only=maexchen/{name}" for name in ("game", "JOIN/whole", "unknown-message")]
-    done = kiebitz(
-        *("probe", "server", str(port), "-d", "maexchen", "--restart", shlex.join(["sh", "-c", script])),
-        *("--timeout", "0.4", "--json", *only),
+    restart = shlex.join(["sh", "-c", script])
+    done = probe(
+        "maexchen-server", "game JOIN/whole unknown-message", "--json", restart=restart, timeout_s=0.4
     )
     assert done.status == 1
-    assert verdicts(done.json["results"]) == {"game": "OK"}
+    assert done.verdicts == {"game": "OK"}
     assert "2 cases: --restart" in done.json["left_out"]
     assert "it has ended (exit status 7)" in done.err
     assert "its last output: no licence" in done.err
@@ -174,28 +156,6 @@ def test_cases_are_listed_without_being_tried() -> None:
     assert done.status == 0
     assert {each["case"] for each in done.json} >= {"maexchen/JOIN/token/left-out"}
     assert all(each["level"] in ("must", "should", "open") for each in done.json)
-
-
-# What is refused.
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["server"], "missing address of the server"),
-        (["server", "--list"], "unknown protocol: give -d PROTOCOL"),
-        (["server", "9000", "-d", "maexhen"], "there is no protocol maexhen; did you mean maexchen?"),
-        (["server", "9000", "-d", "maexchen", "--only", "maexchen/JION"], "no case of maexchen matches"),
-        (["server", "9000", "-d", "maexchen", "--last-verdict", "failed"], "--last-verdict requires -w"),
-        (["server", "127.0.0.1:0", "-d", "maexchen"], "port 0 cannot be tested"),
-        (["server", "9000", "-d", "maexchen", "--timeout", "nan"], "must be a number above 0"),
-        (["server", "192.0.2.7:9000", "-d", "maexchen"], "192.0.2.7 is another machine"),
-    ],
-)
-def test_wrong_usage_is_reported(arguments: list[str], says: str) -> None:
-    done = kiebitz("probe", *arguments)
-    assert (done.status, done.out) == (2, "")
-    assert says in done.err
 
 
 def test_nothing_is_sent_before_the_protocol_is_known() -> None:
@@ -212,7 +172,7 @@ def test_nothing_is_sent_before_the_protocol_is_known() -> None:
 
 def test_an_unreachable_server_is_reported() -> None:
     port = free_port("udp")
-    done = kiebitz("probe", "server", str(port), "-d", "maexchen", "--only", "maexchen/JOIN/whole")
+    done = probe("maexchen-server", "JOIN/whole", port=port)
     assert (done.status, done.out) == (1, "")
     assert f"udp 127.0.0.1:{port} does not answer. Start the server first" in done.err
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from command import Done, kiebitz
-from probe_command import server
-from processes_and_rows import free_port
+from command import kiebitz
+from probe_command import Probed, probe, results
 from strength import a_few
 
 from kiebitz.services.probing.program import FairClock
@@ -26,54 +25,38 @@ SERVER = SUPPORT / "planned_server.py"
 DIES = "dies-on-an-unknown-word"
 
 
-def probed(folder: Path, faults: list[str], *options: str, only: str = "maexchen/unknown-message") -> Done:
+def probed(folder: Path, faults: list[str], *options: str) -> Probed:
     """Probe a server with a fault for each start."""
     plan = folder / "plan.json"
     plan.write_text(json.dumps({"count": 0, "faults": faults}))
-    port = free_port("udp")
     restart = shlex.join([sys.executable, str(SERVER), str(plan)]) + " {port}"
-    done = kiebitz(
-        *("probe", "server", str(port), "-d", "maexchen", "--restart", restart, "--timeout", "0.7"),
-        *("--only", only, *options),
-    )
-    assert "Traceback" not in done.err
-    return done
+    return probe("maexchen-server", "unknown-message", *options, restart=restart, timeout_s=0.7)
 
 
-@pytest.mark.parametrize(
-    ("faults", "verdict", "why", "status"),
-    a_few(
-        [
-            ([DIES], "FAILED", "it has ended: exit status 1", 3),
-            # The first run was hasty, or its target was in a state that others had left.
-            ([DIES, ""], "INFORMATIONAL", "it ", 0),
-            (
-                [DIES, DIES, ""],
-                "UNSTABLE",
-                "in one run it was FAILED: it has ended: exit status 1; in another it was INFORMATIONAL: it ",
-                0,
-            ),
-            # The same game fails without the case.
-            ([DIES, DIES, DIES, "ends"], "NOT TRIED", "the same without anything unusual is ", 0),
-            ([DIES, DIES, "", "ends"], "NOT TRIED", "the same without anything unusual is ", 0),
-            (
-                [DIES, DIES, DIES, "ends", ""],
-                "UNSTABLE",
-                "it has ended: exit status 1; at times the same ",
-                0,
-            ),
-        ],
-        lambda row: row[1] == "FAILED" and len(row[0]) == 1,
+FAULTS_OF_STARTS = [
+    ([DIES], "FAILED", "it has ended: exit status 1"),
+    # The first run was hasty, or its target was in a state that others had left.
+    ([DIES, ""], "INFORMATIONAL", "it "),
+    (
+        [DIES, DIES, ""],
+        "UNSTABLE",
+        "in one run it was FAILED: it has ended: exit status 1; in another it was INFORMATIONAL: it ",
     ),
-)
+    # The same game fails without the case.
+    ([DIES, DIES, DIES, "ends"], "NOT TRIED", "the same without anything unusual is "),
+    ([DIES, DIES, "", "ends"], "NOT TRIED", "the same without anything unusual is "),
+    ([DIES, DIES, DIES, "ends", ""], "UNSTABLE", "it has ended: exit status 1; at times the same "),
+]
+
+
+@pytest.mark.parametrize(("faults", "verdict", "why"), a_few(FAULTS_OF_STARTS, FAULTS_OF_STARTS[:1]))
 def test_a_failure_counts_only_if_it_repeats(
-    tmp_path: Path, faults: list[str], verdict: str, why: str, status: int
+    faults: list[str], verdict: str, why: str, tmp_path: Path
 ) -> None:
     done = probed(tmp_path, faults, "--json", "-w", str(tmp_path / "probe.db"))
-    (result,) = done.json["results"]
+    result = done.results["unknown-message"]
     assert result["verdict"] == verdict, result["why"]
     assert result["why"].startswith(why)
-    assert done.status == status
     names = [each["name"] for each in kiebitz("sessions", str(tmp_path / "probe.db"), "--json").json]
     assert names[-1] == f"probe server maexchen/unknown-message: {verdict}"
     assert (result["other"] is not None) == (verdict == "UNSTABLE")
@@ -99,78 +82,32 @@ def test_an_unstable_case_is_reported_with_both_runs(tmp_path: Path) -> None:
 
 def test_a_server_has_time_to_notice_that_a_client_has_left() -> None:
     restart = shlex.join([sys.executable, str(SUPPORT / "late_okey_server.py")]) + " {port}"
-    done = kiebitz(
-        *("probe", "server", str(free_port("tcp")), "-d", "okey", "--restart", restart, "--json"),
-        *("--timeout", "0.7", "--rate", "1000", "--only", "okey/+CATS/cut/reset"),
-        *("--only", "okey/+CATS/cut/close", "--only", "okey/PUTT/cut/reset"),
-    )
-    verdicts = {each["case"]: (each["verdict"], each["why"]) for each in done.json["results"]}
-    assert len(verdicts) == 3
-    assert {verdict for verdict, _ in verdicts.values()} <= {"OK", "INFORMATIONAL"}, verdicts
+    cases = "+CATS/cut/reset +CATS/cut/close PUTT/cut/reset"
+    done = probe("okey-server", cases, "--json", "--rate", "1000", restart=restart, timeout_s=0.7)
+    assert len(done.verdicts) == 3
+    assert {*done.verdicts.values()} <= {"OK", "INFORMATIONAL"}, done.json
 
 
 # Several targets.
 
 
-CASES = (
-    "maexchen/game",
-    "maexchen/JOIN/whole",
-    "maexchen/unknown-message",
-    "maexchen/empty",
-    "maexchen/ROLL/cut",
-)
+VERDICTS = {
+    "game": "OK",
+    "unknown-message": "FAILED",
+    "empty": "FAILED",
+    "JOIN/whole": "OK",
+    "ROLL/cut": "OK",
+}
 
 
-def at_jobs(jobs: int, fault: str) -> dict[str, str]:
-    port = free_port("udp")
-    restart = server(port, fault).replace(str(port), "{port}")
-    done = kiebitz(
-        *("probe", "server", str(port), "-d", "maexchen", "--restart", restart, "--timeout", "0.7", "--json"),
-        *("--jobs", str(jobs), *(word for case in CASES for word in ("--only", case))),
-    )
+@pytest.mark.full
+@pytest.mark.parametrize("jobs", ["1", "4"])
+def test_several_targets_are_tested_side_by_side(jobs: str) -> None:
+    done = probe("maexchen-server", " ".join(VERDICTS), "--json", "--jobs", jobs, fault=DIES, timeout_s=0.7)
+    assert done.verdicts == VERDICTS
     listed = kiebitz("probe", "server", "-d", "maexchen", "--list", "--json").json
-    order = [each["case"] for each in listed]
-    found = [each["case"] for each in done.json["results"]]
-    assert found == sorted(found, key=order.index)
-    return {each["case"]: each["verdict"] for each in done.json["results"]}
-
-
-@pytest.mark.full
-def test_several_targets_are_tested_side_by_side() -> None:
-    assert at_jobs(4, DIES) == {
-        "maexchen/game": "OK",
-        "maexchen/unknown-message": "FAILED",
-        "maexchen/empty": "FAILED",
-        "maexchen/JOIN/whole": "OK",
-        "maexchen/ROLL/cut": "OK",
-    }
-
-
-@pytest.mark.full
-def test_one_target_gives_the_same_verdicts_as_several() -> None:
-    assert at_jobs(1, DIES) == at_jobs(4, DIES)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("--jobs", "2", "--restart", "./server 9000"), "--jobs requires --restart with {port}"),
-        (("--jobs", "2"), "--jobs requires --restart with {port}"),
-        (("--jobs", "0", "--restart", "./server {port}"), "0 is not in the range 1<=x<=64"),
-        (("--update-baseline",), "--update-baseline requires --baseline"),
-    ],
-)
-def test_wrong_usage_is_reported(options: tuple[str, ...], says: str) -> None:
-    done = kiebitz("probe", "server", "9000", "-d", "maexchen", *options)
-    assert (done.status, done.out) == (2, "")
-    assert says in done.err
-
-
-def test_too_few_ports_are_reported() -> None:
-    options = ("--jobs", "9", "--restart", "./server {port}", "--only", "maexchen/empty")
-    done = kiebitz("probe", "server", "65500", "-d", "maexchen", *options)
-    assert (done.status, done.out) == (1, "")
-    assert "not enough free ports above 65500: use fewer jobs" in done.err
+    order = [each["case"].partition("/")[2] for each in listed]
+    assert [*done.results] == sorted(VERDICTS, key=order.index)
 
 
 # Heartbeats.
@@ -205,12 +142,9 @@ def test_no_heartbeat_is_sent_within_a_message() -> None:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Impatient) as impatient:
         impatient.daemon_threads = True
         threading.Thread(target=impatient.serve_forever, daemon=True).start()
-        port = str(impatient.server_address[1])
-        done = kiebitz(
-            "probe", "server", port, "-d", "okey", "--timeout", "0.3", "--only", "okey/LOGI/in-two", "--json"
-        )
+        port = impatient.server_address[1]
+        (result,) = results("okey-server", "LOGI/in-two", port=port, timeout_s=0.3).values()
         impatient.shutdown()
-    (result,) = done.json["results"]
     assert result["verdict"] == "OK", result["why"]
     assert b"+PING" in _Impatient.lines
     assert [line for line in _Impatient.lines if b"PING" in line and line not in (b"+PING", b"PING")] == []

@@ -13,18 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command import ROOT, Done, kiebitz, peer_command
+from command import ROOT
 from maexchen_programs import Player, Server
+from probe_command import probe, server, transport_of
 from processes_and_rows import free_port
-from strength import a_few
-
-from kiebitz.dissectors.model import Transport
 
 FOR_EVER = 100_000
 
 
 @contextmanager
-def server(rounds: int = FOR_EVER) -> Iterator[Server]:
+def serving(rounds: int = FOR_EVER) -> Iterator[Server]:
     """Yield a server that waits for two players."""
     running = Server(2, rounds, answer_window_s=0.3)
     running.start()
@@ -40,44 +38,29 @@ def server(rounds: int = FOR_EVER) -> Iterator[Server]:
     assert not running.is_alive()
 
 
-def probed(port: int, *only: str, more: tuple[str, ...] = ()) -> Done:
-    arguments = ["probe", "server", str(port), "-d", "maexchen", "--timeout", "0.5", *more]
-    done = kiebitz(*arguments, *(word for name in only for word in ("--only", f"maexchen/{name}")))
-    assert "Traceback" not in done.err
-    return done
-
-
-def verdicts(done: Done) -> dict[str, str]:
-    return {each["case"].removeprefix("maexchen/"): each["verdict"] for each in done.json["results"]}
-
-
 # The server.
-
-TRUE_OF_THE_SERVER = {"ANNOUNCE/dice/doubled": "NON-STRICT"}
-
-
-ASKED = ("game */said JOIN/whole ROLL/lost rubbish", "ANNOUNCE/dice */rule JOIN SEE/token")
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("only", ASKED)
+@pytest.mark.parametrize(
+    "only", ["game */said JOIN/whole ROLL/lost rubbish", "ANNOUNCE/dice */rule JOIN SEE/token"]
+)
 def test_the_server_is_judged_rightly(only: str) -> None:
-    with server() as running:
-        done = probed(running.port, *only.split(), more=("--json",))
-    found = verdicts(done)
-    assert done.status == 0
+    with serving() as running:
+        done = probe("maexchen-server", only, "--json", port=running.port)
+    assert done.failed == {}
     assert done.json["left_out"] is None
-    not_ok = {case: word for case, word in found.items() if word in ("FAILED", "NON-STRICT")}
-    assert not_ok == {case: word for case, word in TRUE_OF_THE_SERVER.items() if case in found}
-    assert sum(word == "OK" for word in found.values()) >= 4
+    non_strict = [case for case, word in done.verdicts.items() if word == "NON-STRICT"]
+    assert non_strict == [case for case in done.verdicts if case == "ANNOUNCE/dice/doubled"]
+    assert [*done.verdicts.values()].count("OK") >= 4
 
 
 def test_the_game_of_others_continues() -> None:
-    with server() as running:
+    with serving() as running:
         players = [Player(name, ("127.0.0.1", running.port)) for name in ("alice", "bob")]
         for player in players:
             player.start()
-        done = probed(running.port, "game", "ROLL/whole", "rubbish", more=("--json",))
+        done = probe("maexchen-server", "game ROLL/whole rubbish", "--json", port=running.port)
         heard = len(players[0].log.received[players[0].server])
         end = time.monotonic() + 20
         while len(players[0].log.received[players[0].server]) < heard + 10 and time.monotonic() < end:
@@ -85,43 +68,38 @@ def test_the_game_of_others_continues() -> None:
         assert len(players[0].log.received[players[0].server]) >= heard + 10
         for player in players:
             player.stop()
-    assert verdicts(done) == {"game": "OK", "ROLL/whole": "OK", "rubbish": "INFORMATIONAL"}
+    assert done.verdicts == {"game": "OK", "ROLL/whole": "OK", "rubbish": "INFORMATIONAL"}
 
 
 @pytest.mark.full
 def test_a_server_that_ends_by_itself_is_reported() -> None:
-    with server(rounds=1) as running:
-        done = probed(running.port, "JOIN/whole", "ROLL/whole", "ANNOUNCE/lost")
+    with serving(rounds=1) as running:
+        done = probe("maexchen-server", "JOIN/whole ROLL/whole ANNOUNCE/lost", port=running.port)
         assert done.status == 1, done.err
         assert "the server cannot be reached (Connection refused)" in done.out
-        done = probed(running.port, "JOIN/whole")
+        done = probe("maexchen-server", "JOIN/whole", port=running.port)
         assert (done.status, done.out) == (1, "")
         assert "does not answer. Start the server first" in done.err
 
 
 DYING = [
-    ("maexchen", "udp", "dies-on-an-unknown-word", "maexchen/unknown-message"),
-    ("schafkopf", "tcp", "dies-on-bad-utf8", "schafkopf/rubbish"),
+    ("maexchen", "dies-on-an-unknown-word", "unknown-message"),
+    ("schafkopf", "dies-on-bad-utf8", "rubbish"),
 ]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("protocol", "transport", "fault", "case"), a_few(DYING, DYING[:1]))
-def test_a_server_that_ends_in_a_case_is_reported(
-    protocol: str, transport: Transport, fault: str, case: str
-) -> None:
+@pytest.mark.parametrize(("protocol", "fault", "case"), DYING)
+def test_a_server_that_ends_in_a_case_is_reported(protocol: str, fault: str, case: str) -> None:
     """The probe has not started the server, so its end is only detected at its address."""
-    port = free_port(transport)
-    words = peer_command(f"{protocol}-server", "--port", str(port), fault=fault)
+    port = free_port(transport_of(protocol))
     # It reports when it listens.
-    with subprocess.Popen(words, stderr=subprocess.PIPE) as running:
+    with subprocess.Popen(shlex.split(server(port, fault, protocol)), stderr=subprocess.PIPE) as running:
         assert running.stderr is not None
         assert b"listening" in running.stderr.readline()
-        done = kiebitz("probe", "server", str(port), "-d", protocol, "--only", case, "--json")
+        done = probe(f"{protocol}-server", case, "--json", port=port)
         running.kill()
-    (result,) = done.json["results"]
-    assert (done.status, result["verdict"]) == (3, "FAILED")
-    assert result["why"] == "it has ended: its address has no listener any more"
+    assert done.failed == {case: "it has ended: its address has no listener any more"}
 
 
 # The players.
@@ -156,49 +134,31 @@ def test_a_player_that_knows_another_dialect_is_not_blamed() -> None:
     """
     port = free_port("udp")
     with players(port):
-        names = ("game", "REGISTER/said", "JOIN/said", "REGISTERED/whole", "unknown-message")
-        only = [word for name in names for word in ("--only", f"maexchen/{name}")]
-        done = kiebitz("probe", "client", str(port), "-d", "maexchen", "--timeout", "0.5", "--json", *only)
-    assert "Traceback" not in done.err
+        cases = "game REGISTER/said JOIN/said REGISTERED/whole unknown-message"
+        done = probe("maexchen-client", cases, "--json", port=port)
     assert f"Connect the client to 127.0.0.1:{port}" in done.err
     assert done.status == 0
-    assert verdicts(done) == {
+    assert done.verdicts == {
         "game": "INFORMATIONAL",
         "REGISTER/said": "OK",
         "JOIN/said": "NOT TRIED",
         "REGISTERED/whole": "OK",
         "unknown-message": "INFORMATIONAL",
     }
-    why = {each["case"]: each["why"] for each in done.json["results"]}
-    assert why["maexchen/game"] == "it says nothing but REGISTER: it takes no part in the game"
+    assert done.results["game"]["why"] == "it says nothing but REGISTER: it takes no part in the game"
 
 
 @pytest.mark.full
 def test_a_player_that_falls_over_bad_utf_8_is_found(tmp_path: Path) -> None:
     """The exception ends a thread, or a program that has only one."""
-    port, program = free_port("udp"), tmp_path / "player.py"
+    program = tmp_path / "player.py"
     program.write_text(
         "import sys\nfrom maexchen_programs import Player\n"
-        f"player = Player('alice', ('127.0.0.1', {port}))\nplayer.run()\n"
+        "Player('alice', ('127.0.0.1', int(sys.argv[1]))).run()\n"
     )
     path = f"PYTHONPATH={ROOT / 'tests' / 'support'}{os.pathsep}{ROOT}"
-    restart = shlex.join(["env", path, sys.executable, str(program)])
-    only = ["--only", "maexchen/rubbish", "--only", "maexchen/empty"]
-    done = kiebitz(
-        "probe",
-        "client",
-        str(port),
-        "-d",
-        "maexchen",
-        "--restart",
-        restart,
-        "--timeout",
-        "0.5",
-        "--json",
-        *only,
-    )
-    assert done.status == 3
-    assert verdicts(done) == {"rubbish": "FAILED", "empty": "INFORMATIONAL"}
-    (failed,) = (each for each in done.json["results"] if each["verdict"] == "FAILED")
-    assert failed["why"] == "it has ended: exit status 1"
-    assert "UnicodeDecodeError" in failed["output"]
+    restart = shlex.join(["env", path, sys.executable, str(program)]) + " {port}"
+    done = probe("maexchen-client", "rubbish empty", "--json", restart=restart)
+    assert done.verdicts == {"rubbish": "FAILED", "empty": "INFORMATIONAL"}
+    assert done.failed == {"rubbish": "it has ended: exit status 1"}
+    assert "UnicodeDecodeError" in done.results["rubbish"]["output"]
