@@ -14,22 +14,23 @@ from pathlib import Path
 
 import pytest
 from certificates import Authority
-from command import TINY, kiebitz
+from command import kiebitz
 from okey_script import Script
 from okey_talk import four
 from processes_and_rows import PATIENCE_S, Said, child_of, free_port, rows, speak, until
 from taps_and_nats import (
     GAMES,
+    NEEDS_NATS,
     Lab,
     Program,
     Tap,
     collect,
     count,
-    needs_nats,
     packets_of,
     place_at,
     publish,
     runs_heard,
+    seed,
     server,
     until_recorded,
 )
@@ -44,9 +45,7 @@ from kiebitz.services.publishing.tap_target import TapTarget
 CUT_S = 60.0
 
 
-@pytest.fixture(autouse=True)
-def _is_installed() -> None:
-    needs_nats()
+pytestmark = NEEDS_NATS
 
 
 def kill_server(lab: Lab) -> None:
@@ -127,8 +126,8 @@ def test_players_behind_several_taps_are_at_one_table(tmp_path: Path) -> None:
 
         def relay(name: str, port: int, to: int, *more: str) -> Program:
             mode = f"reverse:tcp://127.0.0.1:{to}@{port}"
-            program = Program(tmp_path / f"{name}.log", "relay", "-q", "-m", mode, *more)
-            ending.callback(program.kill)
+            log = tmp_path / f"{name}.log"
+            program = ending.enter_context(Program(log, "relay", "-q", "-m", mode, *more))
             program.until_says("listening on")
             return program
 
@@ -138,8 +137,7 @@ def test_players_behind_several_taps_are_at_one_table(tmp_path: Path) -> None:
             ports[name] = free_port("tcp")
             where = ("-w", str(tmp_path / f"{name}.db"), "--publish", place_at(nats.port), "--tap", "lab")
             relays.append(relay(name, ports[name], inner, *where))
-        collector = collect(tmp_path, nats.port, database)
-        ending.callback(collector.kill)
+        collector = ending.enter_context(collect(tmp_path, nats.port, database))
         until(lambda: len(runs_heard(nats.port)) == len(names), "all taps have begun")
         first = iter(dict.fromkeys(step.client for step in said))
 
@@ -230,10 +228,8 @@ def test_a_hostile_publisher_is_harmless(tmp_path: Path) -> None:
         *[encode(Batch(VERSION, "mallory", "r2", number + 1, 1, 0, [], [])) for number in range(100)],
     ]
     with server(tmp_path) as nats, ExitStack() as ending:
-        collector = collect(tmp_path, nats.port, database)
-        ending.callback(collector.kill)
-        tap = Tap(tmp_path, "lab", place_at(nats.port))
-        ending.callback(tap.kill)
+        collector = ending.enter_context(collect(tmp_path, nats.port, database))
+        tap = ending.enter_context(Tap(tmp_path, "lab", place_at(nats.port)))
         tap.give(packets[:30])
         until(lambda: count(database, "chunks") > 10, "the first part is collected")
         publish(nats.port, [("class.mallory", data) for data in hostile])
@@ -255,12 +251,7 @@ def test_a_hostile_publisher_is_harmless(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
     """Credentials are files; the credentials of alice do not allow publishing as another."""
-    nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
-    keys = {}
-    for name in ("teacher", "alice"):
-        seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
-        keys[name] = nkeys.from_seed(seed).public_key.decode()
-        (tmp_path / f"{name}.nk").write_bytes(seed)
+    keys = {name: seed(tmp_path / f"{name}.nk")[1] for name in ("teacher", "alice")}
     rights = {"teacher": '["$JS.API.>"]', "alice": '["class.alice"]'}
     users = ", ".join(
         f'{{ nkey: {keys[name]}, permissions: {{ publish: {rights[name]}, subscribe: ["_INBOX.>"] }} }}'
@@ -269,49 +260,22 @@ def test_each_tap_has_rights_of_its_own(tmp_path: Path) -> None:
     with server(tmp_path, f"authorization {{ users = [ {users} ] }}") as nats, ExitStack() as ending:
         database = tmp_path / "class.db"
         key = ("--nats-creds", str(tmp_path / "teacher.nk"))
-        collector = collect(tmp_path, nats.port, database, *key)
-        ending.callback(collector.kill)
+        collector = ending.enter_context(collect(tmp_path, nats.port, database, *key))
         taps = {}
         for name in ("alice", "bob"):
-            taps[name] = Tap(tmp_path, name, place_at(nats.port), "--nats-creds", str(tmp_path / "alice.nk"))
-            ending.callback(taps[name].kill)
+            own = ("--nats-creds", str(tmp_path / "alice.nk"))
+            taps[name] = ending.enter_context(Tap(tmp_path, name, place_at(nats.port), *own))
             taps[name].give(packets_of(GAMES[0]))
         taps["bob"].until_says("ermissions violation for publish")
         for tap in taps.values():
             tap.finish()
         until_recorded(database, count(tmp_path / "alice.db", "chunks"))
-        nobody = Tap(tmp_path, "nobody", place_at(nats.port))
-        ending.callback(nobody.kill)
+        nobody = ending.enter_context(Tap(tmp_path, "nobody", place_at(nats.port)))
         nobody.give(packets_of(GAMES[0]))
         nobody.until_says("it requires credentials")
         nobody.finish()
         assert collector.end() == 0
     assert rows(database, "SELECT DISTINCT name FROM taps") == [("alice",)]
-
-
-@pytest.mark.full(but=2)
-@pytest.mark.parametrize(
-    ("arguments", "status", "words"),
-    [
-        (["--publish", "nats://192.0.2.1:4222/class"], 1, "neither TLS nor credentials protect"),
-        (["--publish", "nats://me:secret@127.0.0.1/class"], 2, "the address must not contain a password"),
-        (["--publish", "nats://127.0.0.1:4222/a.*"], 2, "is not a subject"),
-        (["--publish", "http://127.0.0.1/class"], 2, "is not a server and subject"),
-        (["--publish", "nats://127.0.0.1:99999/class"], 2, "99999 is not a port"),
-        (["--publish", "nats://127.0.0.1/class", "--tap", "a.b"], 2, "is not a tap name"),
-        (["--tap", "lab"], 2, "--tap requires --publish"),
-        (["--publish", "nats://127.0.0.1/class", "--nats-creds", "/nonexistent"], 1, "cannot be read"),
-        (["--publish", "nats://127.0.0.1/class", "--nats-creds", TINY], 1, "credentials"),
-        (["--publish", "nats://127.0.0.1/class", "--anonymize"], 2, "exclude each other"),
-    ],
-)
-def test_invalid_settings_are_reported_before_recording(
-    arguments: list[str], status: int, words: str, tmp_path: Path
-) -> None:
-    for command in (["relay", "-m", "reverse:udp://127.0.0.1:9@9001"], ["sniff", "-i", "lo"]):
-        done = kiebitz(*command, "-w", str(tmp_path / "game.db"), *arguments)
-        assert (done.status, words in done.err) == (status, True), done.err
-    assert not [*tmp_path.iterdir()]
 
 
 def test_collect_without_the_extra_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,8 +339,7 @@ def test_more_than_may_wait_is_a_gap_of_known_length(
         until_told(f"the backlog for {place} is full", bytes(50_000))
         nats.start()
         database = tmp_path / "class.db"
-        collector = collect(tmp_path, nats.port, database)
-        ending.callback(collector.kill)
+        collector = ending.enter_context(collect(tmp_path, nats.port, database))
         until_told("the backlog has room again", b"ROLL")
         tap.journal.close()
         tap.finish()
@@ -392,20 +355,16 @@ def test_with_tls_a_game_goes_all_the_way(tmp_path: Path, monkeypatch: pytest.Mo
     """The environment names the authority of the certificate; without it the error is reported."""
     authority = Authority(tmp_path)
     pem, database = authority.server(), tmp_path / "class.db"
-    with (
-        server(tmp_path, f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}') as nats,
-        ExitStack() as ending,
-    ):
+    tls = f'tls {{ cert_file: "{pem}", key_file: "{pem}" }}'
+    with server(tmp_path, tls) as nats, ExitStack() as ending:
         place = f"tls://127.0.0.1:{nats.port}/class"
         monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
-        distrustful = Program(tmp_path / "distrustful.log", "collect", place, "-w", str(tmp_path / "no.db"))
-        ending.callback(distrustful.kill)
+        other = str(tmp_path / "no.db")
+        distrustful = ending.enter_context(Program(tmp_path / "no.log", "collect", place, "-w", other))
         distrustful.until_says("its certificate is not trusted")
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.path))
-        collector = Program(tmp_path / "collector.log", "collect", place, "-q", "-w", str(database))
-        ending.callback(collector.kill)
-        tap = Tap(tmp_path, "lab", place)
-        ending.callback(tap.kill)
+        collector = ending.enter_context(Program(tmp_path / "it.log", "collect", place, "-w", str(database)))
+        tap = ending.enter_context(Tap(tmp_path, "lab", place))
         tap.give(packets_of(GAMES[0]))
         tap.finish()
         until_recorded(database, count(tap.database, "chunks"))

@@ -5,28 +5,20 @@ from __future__ import annotations
 import pytest
 from processes_and_rows import PATIENCE_S, free_port, rows, until
 from served_pages import Serving
-from taps_and_nats import Lab, Program, count, needs_nats, place_at, until_recorded
+from taps_and_nats import NEEDS_NATS, Lab, Program, count, place_at, until_recorded
 from terminals import OnTerminal
 
-pytestmark = pytest.mark.full
-
-
-@pytest.fixture(autouse=True)
-def _is_installed() -> None:
-    needs_nats()
+pytestmark = [pytest.mark.full, NEEDS_NATS]
 
 
 def test_a_listing_follows(lab: Lab) -> None:
     lab.give(0, 2)
     until(lambda: count(lab.database, "events") > 0, "something has happened")
-    follower = Program(lab.folder / "follower.log", "messages", "-F", str(lab.database))
-    try:
+    with Program(lab.folder / "follower.log", "messages", "-F", str(lab.database)) as follower:
         follower.until_says("REGISTER")
         before = len(follower.said.splitlines())
         lab.give(1, 2)
         until(lambda: len(follower.said.splitlines()) > before, "the second half is shown")
-    finally:
-        follower.kill()
 
 
 def test_the_page_follows(lab: Lab) -> None:

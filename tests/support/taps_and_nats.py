@@ -3,50 +3,80 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import socket
 import sqlite3
 import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pytest
 from command import CAPTURES, kiebitz
-from processes_and_rows import PATIENCE_S, free_port, rows, until
+from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from strength import times
 
 from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.packets import RawPacket
-from kiebitz.proxy.taps.wire_format import decode
+from kiebitz.proxy.taps.jetstream import NatsConnection, ensure_stream
+from kiebitz.proxy.taps.nats_url import NatsUrl
+from kiebitz.proxy.taps.wire_format import TapError, decode
 
 T = TypeVar("T")
 
 SUBJECT = "class"
 
-COMMAND = [sys.executable, "-m", "kiebitz"]
-
 GAMES = ("maexchen-head-tiny.pcap", "okey-head-tiny.pcap.gz", "cgml-tiny.pcap.gz")
 """Captures of three servers, each recorded by one tap."""
 
 
-def needs_nats() -> None:
-    """Skip the test without nats-server or its client."""
-    if shutil.which("nats-server") is None:
-        pytest.skip("nats-server is not installed")
-    pytest.importorskip("nats", reason="nats-py is not installed")
+NEEDS_NATS = pytest.mark.skipif(
+    shutil.which("nats-server") is None or find_spec("nats") is None,
+    reason="nats-server or nats-py is not installed",
+)
+
+
+def at(port: int, is_tls: bool = False) -> NatsUrl:
+    return NatsUrl("127.0.0.1", port, SUBJECT, is_tls)
+
+
+def refusal(place: NatsUrl, credentials: Path | None = None) -> str | None:
+    """Return the reason why a server cannot be used, None if it can."""
+
+    async def reach() -> None:
+        link = NatsConnection(place, credentials)
+        try:
+            await ensure_stream(await link.open(), place)
+        except Exception as error:
+            raise link.failure(error) from error
+        finally:
+            await link.close()
+
+    try:
+        asyncio.run(asyncio.wait_for(reach(), PATIENCE_S))
+    except TapError as error:
+        return str(error)
+    return None
+
+
+def seed(path: Path) -> tuple[Path, str]:
+    """Write the seed of a new user; return the file and the public key."""
+    nkeys = pytest.importorskip("nkeys", reason="nkeys is not installed")
+    path.write_bytes(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER))
+    return path, nkeys.from_seed(path.read_bytes()).public_key.decode()
 
 
 class Server:
     """A nats-server with JetStream, on a port of its own; what it keeps outlives it."""
 
-    def __init__(self, folder: Path, extra: str = "", has_jetstream: bool = True) -> None:
+    def __init__(self, folder: Path, extra: str, has_jetstream: bool) -> None:
         self.port = free_port("tcp")
         self._config = folder / "nats.conf"
         store = f'jetstream {{ store_dir: "{folder / "store"}", max_file: 1GB }}\n' if has_jetstream else ""
@@ -74,9 +104,9 @@ class Server:
 
 
 @contextmanager
-def server(folder: Path, extra: str = "") -> Iterator[Server]:
+def server(folder: Path, extra: str = "", has_jetstream: bool = True) -> Iterator[Server]:
     """Yield a server for a block."""
-    one = Server(folder, extra)
+    one = Server(folder, extra, has_jetstream)
     one.start()
     try:
         yield one
@@ -187,7 +217,7 @@ class Program:
         self._log = log
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                [*COMMAND, *arguments],
+                [*KIEBITZ, *arguments],
                 stdin=stdin if stdin is not None else subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -197,6 +227,12 @@ class Program:
     @property
     def said(self) -> str:
         return self._log.read_text()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def until_says(self, words: str) -> None:
         until(lambda: words in self.said or self.process.poll() is not None, f"it says: {words}")
@@ -353,10 +389,6 @@ class Lab:
         query = f"{bytes_of} JOIN streams AS s ON s.id = stream_id GROUP BY 1, 2, 3"
         assert rows(database, query) == rows(one, query)
 
-    def kill(self) -> None:
-        for program in (*self.taps, self.collector):
-            program.kill()
-
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
@@ -365,4 +397,5 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         try:
             yield one
         finally:
-            one.kill()
+            for program in (*one.taps, one.collector):
+                program.kill()
