@@ -1,127 +1,114 @@
-"""Games altered on real sockets by the real command: what each side gets, what is recorded, who is blamed."""
+"""Messages altered on real sockets by the real command: what each side gets, and what is recorded."""
 
 from __future__ import annotations
 
+import select
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from altering_relay import Case, assert_as_told, blamed, conversation, play_all
+from alteration_files import CONVERSATIONS, cases, play_all, scenes
+from altering_relay import Line, alterations, recorded, relaying
+from conversation_files import blocks
+from processes_and_rows import until
+from snapshots import DATA
 
-PLACES = {"maexchen": (8, 9), "schafkopf": (9, 7), "catan": (3, 9), "okey": (8, 7), "cgml": (8, 9)}
-
-
-def _alike() -> list[Case]:
-    cases = []
-    for protocol, places in PLACES.items():
-        for at in places:
-            data = conversation(protocol)[at].data
-            cases += [
-                Case(protocol, at, "--drop", ()),
-                Case(protocol, at, "--duplicate", (data, data)),
-                Case(protocol, at, "--delay 20ms"),
-            ]
-    return cases
-
-
-TOKEN = b"d1c7abfb-9ef3-4df1-a3f5-50e0e9b477e6"
-
-SPOKEN = [
-    Case("maexchen", 8, "--change dice=2,1", (b"ROLLED;2,1;" + TOKEN,)),
-    Case("maexchen", 9, "--change dice=6,6", (b"ANNOUNCE;6,6;" + TOKEN,)),
-    Case(
-        "maexchen",
-        7,
-        "--insert 'ANNOUNCED name=carl dice=2,1'",
-        (b"PLAYER ROLLS;carl", b"ANNOUNCED;carl;2,1"),
-    ),
-    Case("maexchen", 9, "--insert 'SEE token=x'", (b"ANNOUNCE;3,3;" + TOKEN, b"SEE;x")),
-    Case("maexchen", 9, "--insert 'PLAYER ROLLS name=carl'", None, (b"PLAYER ROLLS;carl",)),
-    Case("schafkopf", 4, "--change konto=500", (b"!KONTO\n500\n0\n!END\n",)),
-    Case("schafkopf", 7, "--change klopft=JA", (b"!ERSTE3\nJA\n!END\n",)),
-    Case("schafkopf", 4, "--insert 'DRAN dran=2'", (b"!KONTO\n1000\n0\n!END\n", b"!DRAN\n2\n!END\n")),
-    Case(
-        "schafkopf",
-        7,
-        "--insert 'SPIELSTDU modus=NICHTS'",
-        (b"!ERSTE3\nNEIN\n!END\n", b"!SPIELSTDU\nNICHTS\n!END\n"),
-    ),
-    Case("schafkopf", 7, "--insert 'DRAN dran=2'", None, (b"!DRAN\n2\n!END\n",)),
-    Case(
-        "catan",
-        5,
-        "--change Spieler.Name=Jörg",
-        (conversation("catan")[5].data.replace(b"Juergen", "Jörg".encode()),),
-    ),
-    Case(
-        "catan",
-        9,
-        "--change 'Nachricht=\"Was ist rot?\"'",
-        (b'{"Chatnachricht senden":{"Nachricht":"Was ist rot?"}}\n',),
-    ),
-    Case(
-        "catan",
-        3,
-        "--insert 'Serverantwort Meldung=OK'",
-        (b'{"Statusupdate":{"Spieler":{"Status":"Spiel starten","id":1}}}\n', b'{"Serverantwort":"OK"}\n'),
-    ),
-    Case("catan", 9, "--insert 'Würfeln'", (conversation("catan")[9].data, '{"Würfeln":{}}\n'.encode())),
-    Case("catan", 9, "--insert 'Serverantwort Meldung=OK'", None, (b'{"Serverantwort":"OK"}\n',)),
-    Case("okey", 2, "--change actualname=Fatma", (b"+LOGI Fatma\r\n",)),
-    Case("okey", 7, "--change gamestatus=r", (b"LGAM r\r\n",)),
-    Case("okey", 4, "--insert PING", (b"+LPLA Istref\r\n", b"PING\r\n")),
-    Case("okey", 5, "--insert LPLA", (b"LLPL\r\n", b"LPLA\r\n")),
-    Case("okey", 5, "--insert '+LPLA playerlist=Istref'", None, (b"+LPLA Istref\r\n",)),
-    Case("cgml", 8, "--change licite=B7", (b'<licite type="ask">B7</licite>\r\n\r\n',)),
-    Case("cgml", 9, "--change licite=NO", (b'<licite type="answer">NO</licite>\r\n\r\n',)),
-    Case("cgml", 3, "--change 'card[0]=R07'", (conversation("cgml")[3].data.replace(b"B07", b"R07"),)),
-    Case(
-        "cgml",
-        8,
-        "--insert 'licite type=info playerid=1 licite=G'",
-        (b'<licite type="ask">G</licite>\r\n\r\n', b'<licite type="info" playerid="1">G</licite>\r\n\r\n'),
-    ),
-    Case(
-        "cgml",
-        9,
-        "--insert 'licite type=answer licite=NO'",
-        (b'<licite type="answer">YES</licite>\r\n\r\n', b'<licite type="answer">NO</licite>\r\n\r\n'),
-    ),
-    Case(
-        "cgml",
-        9,
-        "--insert 'dial type=cards from=desk to=talon card=[null,null]'",
-        None,
-        (conversation("cgml")[6].data,),
-    ),
-]
-
-FORCED = [
-    Case("maexchen", 8, "--change dice=7,7", (b"ROLLED;7,7;" + TOKEN,)),
-    Case("maexchen", 9, "--change dice=six", (b"ANNOUNCE;six;" + TOKEN,)),
-    Case("schafkopf", 4, "--change konto=viel", (b"!KONTO\nviel\n0\n!END\n",)),
-    Case("schafkopf", 7, "--change klopft=VIELLEICHT", (b"!ERSTE3\nVIELLEICHT\n!END\n",)),
-    Case("catan", 2, "--change id=eins", (b'{"Willkommen":{"id":eins}}\n',)),
-    Case("catan", 4, "--change Farbe=7", (b'{"Spieler":{"Name":"Juergen","Farbe":"7"}}\n',)),
-    Case("cgml", 3, "--change card[9]=XYZ", (conversation("cgml")[3].data.replace(b"B0Q", b"XYZ"),)),
-    Case("cgml", 7, "--change playerid=zwei", (b'<licite type="info" playerid="zwei">G</licite>\r\n\r\n',)),
-    Case("okey", 8, "--change gamestatus=zz", (b'+LGAM zz "%"\r\n',)),
-    Case("okey", 7, "--change gamestatus=zz", (b"LGAM zz\r\n",)),
-    Case("cgml", 8, "--change licite=ALLES", (b'<licite type="ask">ALLES</licite>\r\n\r\n',)),
-    Case("cgml", 9, "--change licite=ALLES", (b'<licite type="answer">ALLES</licite>\r\n\r\n',)),
-]
+MIB = 1 << 20
 
 
 def test_each_action_in_each_direction(tmp_path: Path) -> None:
-    cases = _alike() + SPOKEN
-    database = tmp_path / "altered.db"
-    lines = play_all(cases, database)
-    assert_as_told(cases, lines, database)
-    assert blamed(database) == []
+    titles = [title for title in blocks(CONVERSATIONS) if "forced" not in title]
+    play_all([case for title in titles for case in cases(title)], tmp_path / "altered.db")
 
 
 @pytest.mark.full
 def test_forced(tmp_path: Path) -> None:
-    database = tmp_path / "altered.db"
-    lines = play_all(FORCED, database, "--force")
-    assert_as_told(FORCED, lines, database)
-    assert blamed(database) == []
+    titles = [title for title in blocks(CONVERSATIONS) if "forced" in title]
+    play_all([case for title in titles for case in cases(title)], tmp_path / "altered.db", "--force")
+
+
+def login(length: int) -> bytes:
+    return b"LOGI " + b"a" * (length - 7) + b"\r\n"
+
+
+@pytest.mark.full
+def test_what_an_engine_forwards_comes_through_a_relay(tmp_path: Path) -> None:
+    """One relay carries all scenes of the text, each with a server and rules of its own."""
+    every = [scene for block in blocks(DATA / "alterations.txt").values() for scene in scenes(block)]
+    played = [(scene, Line(scene.protocol)) for scene in every if scene.is_relayed]
+    assert len(played) > 20
+    lines, database = [line for _, line in played], tmp_path / "altered.db"
+    with relaying(lines, database, *(word for scene, line in played for word in scene.rules(line))) as relay:
+        for line in lines:
+            line.connect()
+        playing = [scene.play(line) for scene, line in played]
+        # Most of them wait most of the time.
+        with ThreadPoolExecutor(len(played)) as beside:
+            [*beside.map(lambda one: next(one, None), playing)]
+            relay.end()
+            [*beside.map(lambda one: next(one, None), playing)]
+    for line in lines:
+        told = {direction: b"".join(data) for direction, data in line.got.items()}
+        assert {direction: b"".join(data) for direction, data in recorded(database, line).items()} == told
+    assert "No message can be inserted from" in relay.said
+
+
+LONG, TOO_LONG, LONGER = login(200 << 10), login(2 * MIB + MIB // 2), login(MIB + 1)
+FLOODS = [
+    ("--delay", ["msg == 'LOGI'", "100ms"], [login(10_000 + number) for number in range(150)], None),
+    (
+        "--delay",
+        ["msg == 'LOGI' [1st]", "100ms"],
+        [b"LOGI a\r\n", LONG, login(MIB - 10), b"PING\r\n"],
+        None,
+    ),
+    # A busy relay may take more than a second for a message of 1 MiB, and then passes it on unchanged.
+    (
+        "--change",
+        ["msg == 'LOGI'", "nickname=b"],
+        [LONG, TOO_LONG, b"LLPL\r\n", LONGER, b"PING\r\n"],
+        [b"LOGI b\r\n", TOO_LONG, b"LLPL\r\n", LONGER, b"PING\r\n"],
+    ),
+]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("option", "values", "said", "told"), FLOODS)
+def test_a_flood_waits_with_its_sender(
+    option: str, values: list[str], said: list[bytes], told: list[bytes] | None, tmp_path: Path
+) -> None:
+    line, database = Line("okey"), tmp_path / "altered.db"
+    with relaying([line], database, option, *values):
+        line.connect()
+        sender = threading.Thread(target=line.say, args=("c2s", b"".join(said)), daemon=True)
+        sender.start()
+        line.hear("c2s", told or said)
+        sender.join()
+    assert b"".join(line.got["c2s"]) == b"".join(told or said) == b"".join(recorded(database, line)["c2s"])
+    if told:
+        assert [(deed.action, deed.original) for deed in alterations(database, line)] == [("change", LONG)]
+
+
+@pytest.mark.full
+def test_a_flood_of_datagrams_is_dropped_and_reported(tmp_path: Path) -> None:
+    line, database = Line("maexchen"), tmp_path / "altered.db"
+    with relaying([line], database, "--delay", 'msg == "REGISTER"', "3600s") as relay:
+        line.connect()
+        for _ in range(200):
+            line.say("c2s", b"REGISTER;" + b"a" * 9_991)
+            time.sleep(0.0002)
+        # The next client is accepted when the relay has read all earlier data.
+        with line.enter() as other:
+
+            def is_heard() -> bool:
+                other.send(b"SEE;x")
+                return bool(select.select([line.end_of("s2c")], [], [], 0.1)[0])
+
+            until(is_heard, "the other client is heard")
+    done = [(deed.action, deed.rule[:19]) for deed in alterations(database, line)]
+    # A message counts for its bytes and 256 more; the system may have dropped some itself.
+    assert done.count(("delay", "--delay 'msg == \"RE")) == MIB // (10_000 + 256)
+    assert {*done} == {("delay", "--delay 'msg == \"RE"), ("drop", "too much is queued:")}
+    assert "too much is queued" in relay.said

@@ -6,9 +6,9 @@ server of its own, so that one relay carries many cases and each starts with a n
 
 from __future__ import annotations
 
-import shlex
 import signal
 import socket
+import struct
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import networks
+import pytest
 from altered_message import bytes_of
 from command import CAPTURES, kiebitz
 from processes_and_rows import KIEBITZ, PATIENCE_S, accept, free_port, rows, until
@@ -60,6 +61,13 @@ def conversation(protocol: str) -> list[Step]:
         steps.append(Step(row.direction, bytes_of(timeline, row), row.name, row.ts_ns, place))
     timeline.connection.close()
     return steps
+
+
+def turns(protocol: str) -> list[tuple[Direction, list[tuple[int, Step]]]]:
+    """Return what is sent at once, with the numbers of the messages from 0."""
+    steps = enumerate(conversation(protocol))
+    grouped = groupby(steps, lambda pair: (pair[1].ts_ns, pair[1].direction))
+    return [(direction, [*turn]) for (_, direction), turn in grouped]
 
 
 def transport_of(protocol: str) -> Transport:
@@ -153,16 +161,21 @@ class Line:
             data += piece
         self.got[direction].append(data)
 
+    def hears_nothing(self, direction: Direction) -> None:
+        """Check that nothing of a direction comes for a moment."""
+        sock = self._ends[OPPOSITE[direction]]
+        sock.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            sock.recv(65_535)
+        sock.settimeout(PATIENCE_S)
+
     def play(self, altered: Mapping[int, Sequence[bytes]], back: Mapping[int, Sequence[bytes]]) -> None:
         """Play the whole conversation in lock-step.
 
         `altered` is the expected replacement of a message, by its number, `back` the answer that its sender
         should receive. Over TCP messages that were recorded at once are sent at once.
         """
-        steps = list(enumerate(conversation(self.protocol)))
-        turns = groupby(steps, lambda pair: (pair[1].ts_ns, pair[1].direction))
-        for (_, direction), turn in turns:
-            said = [*turn]
+        for direction, said in turns(self.protocol):
             for group in [[one] for one in said] if self.transport == "udp" else [said]:
                 self.say(direction, b"".join(step.data for _, step in group))
                 for at, step in group:
@@ -179,6 +192,22 @@ class Line:
                 while data := self._ends[OPPOSITE[direction]].recv(65_536):
                     self.got[direction].append(data)
         self.close()
+
+    def end(self, direction: Direction) -> None:
+        """End a direction."""
+        self._ends[direction].shutdown(socket.SHUT_WR)
+
+    def has_ended(self, direction: Direction) -> bool:
+        """True if the next that its receiver reads is the end."""
+        return self._ends[OPPOSITE[direction]].recv(1) == b""
+
+    def reset(self) -> None:
+        """Reset the connection at the client, and wait until the server sees it."""
+        client = self._ends["c2s"]
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        with pytest.raises(ConnectionResetError):
+            self._ends["s2c"].recv(1)
 
     def close(self) -> None:
         for end in (*self._ends.values(), self._listener):
@@ -288,85 +317,3 @@ def blamed(database: Path) -> list[str]:
         for diagnostic in diagnostics
         if diagnostic["severity"] != "note"
     ]
-
-
-class Case(NamedTuple):
-    """Message number `at` of a protocol's conversation is altered by an option, whose filter is put in.
-
-    Its receiver gets `here` in its place, None if that is what was sent, and its sender gets `back`.
-    """
-
-    protocol: str
-    at: int
-    option: str
-    here: tuple[bytes, ...] | None = None
-    back: tuple[bytes, ...] = ()
-
-    @property
-    def step(self) -> Step:
-        return conversation(self.protocol)[self.at]
-
-    def rule(self, line: Line) -> str:
-        """Return the rule for this message of this line."""
-        place = {1: "1st", 2: "2nd", 3: "3rd"}[self.step.place]
-        about = (
-            f'msg == "{self.step.name}" and dir == "{self.step.direction}"'
-            f' and {line.transport} and server == "{line.server}" [{place}]'
-        )
-        option, *values = shlex.split(self.option)
-        return shlex.join((option, about, *values))
-
-    def alteration(self, line: Line) -> Alteration:
-        """Return the expected record."""
-        direction, sent = self.step.direction, self.step.data
-        action = self.option.split()[0].removeprefix("--").replace("duplicate", "double")
-        if self.back:
-            return Alteration(OPPOSITE[direction], action, self.rule(line), None, None, self.back[0])
-        here = self.here if self.here is not None else (sent,)
-        if len(here) > 1:
-            return Alteration(direction, action, self.rule(line), None, None, here[1])
-        return Alteration(direction, action, self.rule(line), self.step.name, sent, b"".join(here))
-
-
-def rules_of(cases: Sequence[Case], lines: Sequence[Line]) -> list[str]:
-    """Return the options that alter what the cases say, each on its line."""
-    return [word for line, case in zip(lines, cases, strict=True) for word in shlex.split(case.rule(line))]
-
-
-def play_cases(cases: Sequence[Case], lines: Sequence[Line]) -> None:
-    """Play each case on its line."""
-    for line, case in zip(lines, cases, strict=True):
-        line.connect()
-        line.play({} if case.here is None else {case.at: case.here}, {case.at: case.back})
-        line.hang_up()
-
-
-def play_all(
-    cases: Sequence[Case],
-    database: Path,
-    *options: str,
-    lines: Sequence[Line] | None = None,
-) -> Sequence[Line]:
-    """Play each case on a line of its own, all through one relay."""
-    lines = lines or [Line(case.protocol) for case in cases]
-    with relaying(lines, database, *rules_of(cases, lines), *options):
-        play_cases(cases, lines)
-    return lines
-
-
-def assert_as_told(cases: Sequence[Case], lines: Sequence[Line], database: Path) -> None:
-    """Check that each side received what the case expects, and that this and the original are recorded."""
-    for case, line in zip(cases, lines, strict=True):
-        told: dict[str, list[bytes]] = {"c2s": [], "s2c": []}
-        for at, step in enumerate(conversation(case.protocol)):
-            is_it = at == case.at
-            told[step.direction] += case.here if is_it and case.here is not None else [step.data]
-            told[OPPOSITE[step.direction]] += case.back if is_it else ()
-        found = recorded(database, line)
-        for direction in DIRECTIONS:
-            if line.transport == "udp":
-                assert line.got[direction] == told[direction] == found[direction], case
-            else:
-                whole = b"".join(told[direction])
-                assert b"".join(line.got[direction]) == whole == b"".join(found[direction]), case
-        assert alterations(database, line) == [case.alteration(line)], case
