@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command import ROOT, kiebitz
+from altering_relay import Line, relaying
+from command import ROOT
 from conversation_files import Block, blocks, check
 from hook_driver import Hooked, hooked
-from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, running, until
+from processes_and_rows import PATIENCE_S, child_of, until
 from snapshots import DATA, as_bytes, as_text
 from strength import a_few
 
@@ -61,9 +60,10 @@ def outcome_text(one: Outcome) -> str:
 
 def played(block: Block, folder: Path) -> Iterator[str]:
     """Yield the steps of a block, with what is forwarded and what is reported."""
-    steps = [line for line in block.steps if not line.startswith("|")]
+    steps = [line for line in block.steps if not line.startswith(("|", "example "))]
+    yield from (line for line in block.steps if line not in steps)
     source = [as_bytes(line[2:]) for line in block.steps if line.startswith("|")]
-    yield from (line for line in block.steps if line.startswith("|"))
+    source += [EXAMPLES[int(line[8:]) - 1].encode() for line in block.steps if line.startswith("example ")]
     hook = None
     try:
         with hooked(
@@ -265,8 +265,7 @@ PARENT = """
 import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from conversation_files import Block, blocks, check
-from hook_driver import Hooked, hooked
+from hook_driver import hooked
 
 if __name__ == "__main__":
     with hooked(Path({folder!r}), {source!r}) as hook:
@@ -319,40 +318,15 @@ def _is_gone(process: int) -> bool:
 
 def test_a_relay_asks_it(tmp_path: Path) -> None:
     (tmp_path / "hooks.py").write_text(EXAMPLES[-1])
-    port, server_port = free_port("udp"), free_port("udp")
-    with closing(socket.socket(type=socket.SOCK_DGRAM)) as server:
-        server.bind(("127.0.0.1", server_port))
-        server.settimeout(PATIENCE_S)
-        command = [*KIEBITZ, "relay", "-q", "-m", f"reverse:udp://127.0.0.1:{server_port}@{port}"]
-        command += ["-w", str(tmp_path / "game.db"), "-s", str(tmp_path / "hooks.py")]
-        with (
-            running(*command, ready="listening on"),
-            closing(socket.socket(type=socket.SOCK_DGRAM)) as client,
-        ):
-            client.connect(("127.0.0.1", port))
-            client.settimeout(PATIENCE_S)
-            client.send(b"REGISTER;ada")
-            said, address = server.recvfrom(2000)
-            assert said == b"REGISTER;ada"
-            for token, dice in (("t", "6,5"), ("u", "6,5"), ("v", "6,6")):
-                server.sendto(f"ROLLED;6,5;{token}".encode(), address)
-                assert client.recv(2000) == f"ROLLED;{dice};{token}".encode()
-
-
-def test_a_relay_does_not_start_with_a_bad_one(tmp_path: Path) -> None:
-    (tmp_path / "hooks.py").write_text("def message(message, table) return message")
-    mode = f"reverse:udp://127.0.0.1:9@{free_port('udp')}"
-    done = kiebitz("relay", "-m", mode, "-w", str(tmp_path / "game.db"), "-s", str(tmp_path / "hooks.py"))
-    assert done.status == 2
-    assert done.err == f"kiebitz: {tmp_path / 'hooks.py'}, line 1: expected ':'\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["hooks.py"]
-
-
-@pytest.mark.full
-def test_messages_without_a_handler_pass(tmp_path: Path) -> None:
-    with hooked(tmp_path, "def connected(stream): print(stream.id)\n") as hook:
-        assert hook.says(ROLLED) is None
-    assert hook.told == [f"{tmp_path / 'hooks.py'} says: 1"]
+    line = Line("maexchen")
+    with relaying([line], tmp_path / "game.db", "-s", str(tmp_path / "hooks.py")):
+        line.connect()
+        line.say("c2s", b"REGISTER;ada")
+        line.hear("c2s", [b"REGISTER;ada"])
+        for token, dice in (("t", "6,5"), ("u", "6,5"), ("v", "6,6")):
+            line.say("s2c", f"ROLLED;6,5;{token}".encode())
+            line.hear("s2c", [b""])
+            assert line.got["s2c"][-1] == f"ROLLED;{dice};{token}".encode()
 
 
 @pytest.mark.full
@@ -364,48 +338,9 @@ def test_held_messages_pass_when_the_view_is_closed(tmp_path: Path) -> None:
         assert hook.asked(ROLLED) is None
 
 
-@pytest.mark.full
-def test_one_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hook_process, "_EXIT_TIMEOUT_S", 0.2)
-    source = "import time\ndef closed(stream): time.sleep(1000)\n"
-    with hooked(tmp_path, source) as hook:
-        hook.process.closed(1)
-    assert hook.told == [f"{tmp_path / 'hooks.py'}: it did not exit, and was killed"]
-
-
-ANNOUNCED = b"ANNOUNCED;ada;6,5"
-SHOWN = [
-    # For each example: what is passed on, what comes, and what is passed on in its place.
-    ([], {ROLLED: [b"ROLLED;2,1;t"], LOST: [LOST]}),
-    ([], {b"REGISTER;eve": [b"REJECTED"], ANNOUNCED: [ANNOUNCED] * 2, LOST: [LOST]}),
-    (
-        [b"REGISTER;ada", b"REGISTERED", b"ROUND STARTED;1;bob,ada", b"PLAYER ROLLS;bob"],
-        {
-            b"REGISTER;ada": [b"REGISTER;ada"],
-            b"ANNOUNCE;6,5;t": [],
-            b"REGISTER;bob": [b"REGISTER;bob"],
-            b"ANNOUNCE;6,5;u": [b"ANNOUNCE;6,5;u"],
-        },
-    ),
-    ([], {ROLLED: [ROLLED], b"ROLLED;6,5;u": [b"ROLLED;6,5;u"], b"ROLLED;6,5;v": [b"ROLLED;6,6;v"]}),
-]
-FROM_CLIENTS = (b"REGISTER;", b"ANNOUNCE;")
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("number", a_few(range(len(SHOWN)), {2}))
-def test_the_examples_of_the_page_work(number: int, tmp_path: Path) -> None:
-    assert len(EXAMPLES) == len(SHOWN)
-    before, given = SHOWN[number]
-    with hooked(tmp_path, EXAMPLES[number]) as hook:
-        for frame in before:
-            hook.passes(frame, "c2s" if frame.startswith(FROM_CLIENTS) else "s2c")
-        for frame, expected in given.items():
-            found = hook.says(frame, "c2s" if frame.startswith(FROM_CLIENTS) else "s2c")
-            assert found is not None
-            assert [data for _, data, _, _ in found] == expected
-        hook.process.closed(1)
-    assert all(" has rolled " in told for told in hook.told)
+def test_each_example_of_the_page_is_in_the_text() -> None:
+    used = [step for block in BLOCKS for step in block.steps if step.startswith("example ")]
+    assert used == [f"example {number}" for number, _ in enumerate(EXAMPLES, 1)]
 
 
 @pytest.mark.full
@@ -415,21 +350,10 @@ def test_a_hook_has_types(tmp_path: Path) -> None:
     slip = typed[-1].replace('but(dice="6,6")', "butt()").replace("-> Message:", "-> int:")
     for number, source in enumerate([*typed, slip]):
         (tmp_path / f"hook_{number}.py").write_text(source)
+        words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "mypy", f"hook_{number}.py"]
+        environment = {**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "mypy",
-                "--strict",
-                "--cache-dir",
-                str(tmp_path / "mypy"),
-                f"hook_{number}.py",
-            ],
-            cwd=tmp_path,
-            env={**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE_S
         )
         assert (done.returncode == 0) == (source is not slip), done.stdout
     assert '"Message" has no attribute "butt"' in done.stdout

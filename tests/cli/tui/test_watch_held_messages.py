@@ -9,16 +9,10 @@ from session_factory import Conversation
 from strength import a_few, every
 from watch_driver import Sight, watch
 
-from kiebitz.services.alteration import control_client as hands_client
 from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.storage.recording.recorder import Recorder
 
 Script = Callable[[Sight, Relay], Awaitable[None]]
-
-
-@pytest.fixture(autouse=True)
-def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hands_client, "_RETRY_S", 0.02)
 
 
 @pytest.fixture
