@@ -15,9 +15,10 @@ the indented lines. `make test` leaves out a block whose title ends with `, full
     talk NAME.db FILE:                     a conversation by a protocol file: `| a> JOIN ann`, `| *< HI`
     altered NAME.db: CAPTURE CHANGE ...    a recorded capture, altered by a function of `altered_captures`
     deeds NAME.db: CAPTURE                 as if Kiebitz had altered messages: `| drop #3`; see `done_to`
+    corpus NAME: CAPTURE ...               a corpus of recorded captures
     sql NAME.db: STATEMENT                 what SQLite answers
     dice.pcapng, dice.toml                 the game and the protocol file of `dice_file.py`
-    cat NAME, ls                           a file, and the names in the folder
+    cat NAME, ls [NAME]                    a file, and the names in the folder, or in one of it
     complete LINE                          the candidates of zsh for the last word of a line
     as: TITLE                              the steps of another block, without their output
 """
@@ -41,6 +42,7 @@ from altered_message import altered_session, done_to
 from altered_sessions import recorded
 from command import CAPTURES, ROOT, Done, kiebitz
 from conversation_files import Block, as_json, blocks
+from corpora import add_here
 from dice_file import capture_game, write_file
 from file_conversations import dissector_of
 from hostile_text import PROGRESS, on_a_terminal
@@ -118,6 +120,8 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
             for kind, value, about in zip(*(found[part::3] for part in range(3)), strict=True):
                 told = about.strip("_") if kind == "plain" else f"({kind})"
                 yield f"    {value.replace(chr(92), '')} {told}".rstrip()
+        case "corpus":
+            add_here(path, [ROOT / "captures" / each for each in text.split()])
         case "sql":
             with closing(sqlite3.connect(path)) as connection, connection:
                 for row in connection.execute(text):
@@ -125,7 +129,7 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
         case "cat":
             yield from shown(Done(0, path.read_text(), ""))
         case "ls":
-            names = sorted(each.name for each in folder.iterdir() if not each.is_symlink())
+            names = sorted(each.name for each in path.iterdir() if not each.is_symlink())
             yield f"    {' '.join(names) or '(nothing)'}"
         case "dice.pcapng":
             capture_game(folder)
