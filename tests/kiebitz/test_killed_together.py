@@ -1,6 +1,6 @@
 """Relay and recorder are killed together, at any moment: the journal has what they had not recorded yet.
 
-A few kills run with all other tests, two hundred by `make soak`, which prints the table.
+A few kills run with all other tests, two hundred by `make soak`, which prints what each costs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from mitmproxy_live import listening
 from networks import needs_libpcap, needs_rights
 from processes_and_rows import KIEBITZ, child_of, free_port, receive, rows, running, until
 from recording_relays import connected, recorded, relaying
-from rich.console import Console
-from rich.table import Table
 from strength import a_few
 
 from kiebitz.dissectors.model import Transport
@@ -49,8 +47,6 @@ def test_a_kill_of_both_loses_what_was_not_flushed_at_most(
     transport: Transport, kills: int, tmp_path: Path
 ) -> None:
     moments = random.Random(f"{transport}{kills}")
-    table = Table("kill", "after (s)", "forwarded", "lost", "age of the oldest lost (ms)", "stall (ms)")
-    costs = []
     for number in range(kills):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -60,23 +56,9 @@ def test_a_kill_of_both_loses_what_was_not_flushed_at_most(
         done = kiebitz("import", str(leftover(folder)))
         assert done.status == 0, done.err
         one = cost(load, killed_at, folder / "game.db")
-        costs.append(one)
-        table.add_row(
-            *map(str, (number + 1, round(after_s, 3), one.forwarded, one.lost)),
-            *(f"{seconds * 1000:.1f}" for seconds in (one.oldest_s, one.stall_s)),
-        )
+        print(f"{transport}: kill {number + 1} after {after_s:.3f} s: {one}")
         assert one.oldest_s < LAST_S + one.stall_s
         assert [path.name for path in folder.iterdir()] == ["game.db"]
-    table.add_section()
-    table.add_row(
-        str(kills),
-        "",
-        str(sum(one.forwarded for one in costs)),
-        str(sum(one.lost for one in costs)),
-        f"{max(one.oldest_s for one in costs) * 1000:.1f}",
-        f"{max(one.stall_s for one in costs) * 1000:.1f}",
-    )
-    Console(width=110).print(f"{transport}:", table)
 
 
 def has_begun(database: Path) -> bool:

@@ -13,8 +13,9 @@ import pytest
 from command import kiebitz as in_this_process
 from inspected_captures import CAPTURES
 from live_replays import ended, playing
-from maexchen_programs import Player, Server
+from maexchen_programs import Player, Server, play
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running
+from rotating_relays import relaying
 from strength import a_few
 
 from kiebitz.dissectors.model import Transport
@@ -77,23 +78,19 @@ def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
 # The clients' side of a game that these tests' own server plays once more, with tokens of its own.
 
 
+def recorded_game(database: Path, *names: str, rounds: int) -> Path:
+    """Return the database of a game of these players, through a relay."""
+    server = Server(expected=len(names), rounds=rounds)
+    with relaying("udp", server.port, database) as relay:
+        play(server, [Player(name, ("127.0.0.1", relay.port)) for name in names])
+        assert relay.stop() == 0
+    assert len(rows(database, "SELECT id FROM games WHERE result IS NOT NULL")) == rounds
+    return database
+
+
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    database = tmp_path_factory.mktemp("played") / "played.db"
-    server = Server(expected=3, rounds=3)
-    port = free_port("udp")
-    mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
-    with running(*KIEBITZ, "relay", "-m", mode, "-q", "-w", str(database), ready="listening on"):
-        server.start()
-        players = [Player(name, ("127.0.0.1", port)) for name in ("alice", "bob", "carl")]
-        for player in players:
-            player.start()
-            time.sleep(0.05)
-        server.join(30)
-        for player in players:
-            player.stop()
-    assert len(rows(database, "SELECT id FROM games WHERE result IS NOT NULL")) == 3
-    return database
+    return recorded_game(tmp_path_factory.mktemp("played") / "played.db", "alice", "bob", "carl", rounds=3)
 
 
 @pytest.mark.full
@@ -115,19 +112,8 @@ def test_another_die_is_the_first_difference(played: Path, tmp_path: Path, roll:
     today = tmp_path / "today.db"
     server = Server(expected=3, rounds=3, other_dice={roll: "3,1"})
     server.start()
-    done = kiebitz(
-        "replay",
-        str(played),
-        "--connect",
-        f"127.0.0.1:{server.port}",
-        "--on-divergence",
-        "skip",
-        "--timeout",
-        "0.5",
-        "-w",
-        str(today),
-        status=3,
-    )
+    options = ("--on-divergence", "skip", "--timeout", "0.5", "-w", str(today))
+    done = kiebitz("replay", str(played), "--connect", f"127.0.0.1:{server.port}", *options, status=3)
     server.join(30)
     number, dice = rows(
         played,
@@ -177,8 +163,6 @@ def test_a_server_with_dice_and_an_order_of_its_own_comes_through_the_round(
     assert rows(today, wrong) == []
     results = [row["result"] for row in in_this_process("games", str(today), "--json").json]
     assert next(one["reason"] for one in results if one and "losers" in one) == "ANNOUNCED_LOSING_DICE"
-    stopped = in_this_process("replay", TINY, "--serve", "127.0.0.1:1", "--on-divergence", "adapt")
-    assert (stopped.status, "adapt requires --connect" in stopped.err) == (2, True)
 
 
 @pytest.mark.full
@@ -198,12 +182,14 @@ def test_one_player_alone_is_played(played: Path, tmp_path: Path) -> None:
 
 
 class Client:
-    """A Mäxchen client by hand."""
+    """A Mäxchen client by hand, which has registered."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, name: str = "alice") -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.settimeout(PATIENCE_S)
         self._socket.connect(("127.0.0.1", port))
+        self.say(f"REGISTER;{name}")
+        self.hear("REGISTERED")
 
     def say(self, text: str) -> None:
         self._socket.send(text.encode())
@@ -220,26 +206,14 @@ class Client:
 
 @pytest.fixture
 def one_player(tmp_path: Path) -> Path:
-    database = tmp_path / "one.db"
-    server = Server(expected=1, rounds=1)
-    port = free_port("udp")
-    mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
-    with running(*KIEBITZ, "relay", "-m", mode, "-q", "-w", str(database), ready="listening on"):
-        server.start()
-        player = Player("alice", ("127.0.0.1", port))
-        player.start()
-        server.join(30)
-        player.stop()
-    return database
+    return recorded_game(tmp_path / "one.db", "alice", rounds=1)
 
 
 @pytest.mark.full
 def test_a_client_of_another_name_plays_with_the_recorded_server(one_player: Path) -> None:
     port = free_port("udp")
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--timeout", "2") as server:
-        client = Client(port)
-        client.say("REGISTER;zoë")
-        client.hear("REGISTERED")
+        client = Client(port, "zoë")
         client.say("JOIN;" + client.hear("ROUND STARTING;").split(";")[1])
         assert client.hear("ROUND STARTED").endswith(";zoë")
         token = client.hear("YOUR TURN;").split(";")[1]
@@ -261,8 +235,6 @@ def test_a_silent_client_is_awaited_no_longer_than_asked(one_player: Path) -> No
         time.sleep(0.5)
         assert server.poll() is None
         client = Client(port)
-        client.say("REGISTER;alice")
-        client.hear("REGISTERED")
         status, out, err = ended(server)
         client.close()
     assert status == 3
@@ -275,8 +247,6 @@ def test_waiting_for_the_recorded_message_has_a_limit_though_others_come(one_pla
     options = ("--on-divergence", "wait", "--timeout", "0.3", "-q")
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", *options) as server:
         client = Client(port)
-        client.say("REGISTER;alice")
-        client.hear("REGISTERED")
         deadline = time.monotonic() + PATIENCE_S
         # The port is closed once the replay has stopped.
         with suppress(ConnectionRefusedError):
@@ -298,7 +268,6 @@ def test_one_game_is_played_after_the_introductions() -> None:
         client = kiebitz("replay", *game, "--connect", f"127.0.0.1:{port}", "-q")
         assert ended(server)[0] == 0
     assert re.fullmatch(r"all \d+ messages went as recorded\n", client.stderr)
-    assert in_this_process("replay", *game[:2], "99", "--serve", f"127.0.0.1:{port}").status == 1
 
 
 @pytest.mark.full
@@ -306,8 +275,6 @@ def test_an_interrupted_replay_keeps_what_was_recorded(one_player: Path, tmp_pat
     port, database = free_port("udp"), tmp_path / "half.db"
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "-w", str(database)) as server:
         client = Client(port)
-        client.say("REGISTER;alice")
-        client.hear("REGISTERED")
         server.send_signal(signal.SIGINT)
         status, _, err = ended(server)
         client.close()
@@ -323,8 +290,6 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
     times: list[float] = []
     with playing(str(one_player), "--serve", f"127.0.0.1:{port}", "--speed", "1", "-q"):
         client = Client(port)
-        client.say("REGISTER;alice")
-        client.hear("REGISTERED")
         client.say("JOIN;" + client.hear("ROUND STARTING;").split(";")[1])
         times.append(time.monotonic())
         client.hear("ROUND STARTED")
@@ -333,41 +298,7 @@ def test_the_pace_is_the_record_s_if_asked(one_player: Path) -> None:
     assert times[1] - times[0] >= 0.08
 
 
-# What is refused, and how.
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "says"),
-    [
-        (["--serve", "1", "--connect", "2"], 2, "exclude each other"),
-        (["--serve", "127.0.0.1:1", "--step"], 2, "--step is only for the terminal"),
-        (["--connect", "127.0.0.1:1", "--from", "1s"], 2, "--from is only for the terminal"),
-        (["--on-divergence", "skip"], 2, "--on-divergence requires a live peer: add --serve ADDR"),
-        (["-w", "x.db"], 2, "-w requires a live peer"),
-        (["--serve", "127.0.0.1:1", "--player", "bob"], 2, "--player requires --connect"),
-        (["--serve", "nowhere"], 2, "'nowhere' is not an address"),
-        (["--serve", "127.0.0.1:70000"], 2, "70000 is not a port"),
-        (["--serve", "7=127.0.0.1:9000"], 2, "the recording has no unique server 7; it has 127.0.0.1:9000"),
-        (["--serve", "127.0.0.1:9001", "--serve", "127.0.0.1:9002"], 2, "two addresses without a server"),
-        (
-            ["--connect", "127.0.0.1:9000", "--player", "bop"],
-            1,
-            "there is no player bop in this session; did",
-        ),
-        (["--serve", "192.0.2.7:9000"], 1, "this machine does not have that address"),
-        (["--connect", "127.0.0.1:9000", "--on-divergence", "shout"], 2, "'shout' is not one of"),
-        (["--connect", "127.0.0.1:9000", "--timeout", "0"], 2, "0.0 is not in the range"),
-        (["--connect", "127.0.0.1:9000", "-w", "/nowhere/x.db"], 1, "/nowhere/x.db: "),
-    ],
-)
-def test_refused(arguments: list[str], status: int, says: str) -> None:
-    done = in_this_process("replay", TINY, *arguments)
-    assert done.status == status
-    assert says in done.err
-    assert "Traceback" not in done.err
-
-
-def test_no_listener(tmp_path: Path) -> None:
+def test_no_listener() -> None:
     port = free_port("udp")
     done = in_this_process("replay", TINY, "--connect", f"127.0.0.1:{port}")
     assert done.status == 3
@@ -377,22 +308,3 @@ def test_no_listener(tmp_path: Path) -> None:
     done = in_this_process("replay", lobby, "--connect", f"127.0.0.1:{port}")
     assert done.status == 1
     assert f"Cannot connect to tcp 127.0.0.1:{port}: Connection refused. Start the server first" in done.err
-
-
-def test_a_session_without_a_game_has_nothing_to_play(tmp_path: Path) -> None:
-    empty = tmp_path / "empty.pcap"
-    empty.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
-    done = in_this_process("replay", str(empty), "--serve", "127.0.0.1:9000")
-    assert done.status == 1
-    assert "there is nothing to play" in done.err
-
-
-def test_the_other_servers_ports_are_as_far_as_recorded() -> None:
-    """CGML's three ports: those of one address follow; an occupied one is reported."""
-    tiny = str(CAPTURES / "cgml-tiny.pcap.gz")
-    done = in_this_process("replay", tiny, "--connect", "127.0.0.1:65534")
-    assert done.status == 2
-    assert "there is no port 65536 for 127.0.0.1:7003" in done.err
-    done = in_this_process("replay", tiny, "--serve", "7001=127.0.0.1:9000")
-    assert done.status == 2
-    assert "no address for 127.0.0.1:7003: add 127.0.0.1:7003=127.0.0.1:PORT" in done.err

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from command import kiebitz
 from dice_file import DICE, OTHER, SENTENCES, TALK, capture_game, write_file
-from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, rows, running, until
+from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, rows, until
+from rotating_relays import Relay
+from rotating_relays import relaying as plain_relay
 from served_pages import Serving, serving
 
 from kiebitz.dissectors.model import Direction
@@ -59,18 +61,17 @@ class Table:
 
 
 @contextmanager
-def relaying(database: Path, *options: str) -> Iterator[tuple[Table, subprocess.Popen[str]]]:
+def relaying(database: Path, *options: str) -> Iterator[tuple[Table, Relay]]:
+    """Yield a table, and the relay in front of it, which has ended after the block."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE_S)
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        command = [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", *options]
-        with running(*command, ready="listening on") as relay:
-            table = Table(port, listener)
+        with plain_relay("tcp", listener.getsockname()[1], database, *options) as relay:
+            table = Table(relay.port, listener)
             try:
                 yield table, relay
             finally:
                 table.close()
+            assert relay.process.poll() is not None or relay.stop() == 0, relay.said
 
 
 def sentences(database: Path) -> list[str]:
@@ -93,11 +94,8 @@ def test_a_relay_knows_a_protocol_file(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_relay_changes_messages_of_a_protocol_file(tmp_path: Path) -> None:
     database = tmp_path / "altered.db"
-    file = write_file(tmp_path)
-    with relaying(database, "-P", file, "--change", "msg == 'ROLLED' && dice.pips == 5", "pips=6") as (
-        table,
-        _,
-    ):
+    change = ("--change", "msg == 'ROLLED' && dice.pips == 5", "pips=6")
+    with relaying(database, "-P", write_file(tmp_path), *change) as (table, _):
         table.play(b"ROLLED alice 5\n")
     assert sentences(database)[2] == "alice rolls 6"
 
@@ -118,7 +116,7 @@ def test_a_hook_knows_a_protocol_file(tmp_path: Path) -> None:
 def test_a_restarted_recorder_knows_a_protocol_file(tmp_path: Path) -> None:
     database = tmp_path / "restarted.db"
     with relaying(database, "-P", write_file(tmp_path)) as (table, relay):
-        os.kill(child_of(relay.pid), signal.SIGKILL)
+        os.kill(child_of(relay.process.pid), signal.SIGKILL)
         table.play()
     assert sentences(database) == SENTENCES
 
@@ -127,23 +125,12 @@ def test_a_restarted_recorder_knows_a_protocol_file(tmp_path: Path) -> None:
 def test_a_recovered_recording_needs_no_protocol_file(tmp_path: Path) -> None:
     database = tmp_path / "killed.db"
     file = Path(write_file(tmp_path))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(PATIENCE_S)
-        port = free_port("tcp")
-        mode = f"reverse:tcp://127.0.0.1:{listener.getsockname()[1]}@{port}"
-        words = [*KIEBITZ, "relay", "-m", mode, "-w", str(database), "-q", "-P", str(file)]
-        relay = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        assert relay.stderr is not None
-        while "listening on" not in relay.stderr.readline():
-            pass
-        os.kill(child_of(relay.pid), signal.SIGSTOP)
-        table = Table(port, listener)
+    with relaying(database, "-P", str(file)) as (table, relay):
+        os.kill(child_of(relay.process.pid), signal.SIGSTOP)
         table.play()
         time.sleep(0.5)
-        os.killpg(relay.pid, signal.SIGKILL)
-        relay.wait()
-        relay.stderr.close()
-        table.close()
+        os.killpg(relay.process.pid, signal.SIGKILL)
+        relay.process.wait()
     file.unlink()
     assert kiebitz("import", *map(str, tmp_path.glob(".killed.db-*"))).status == 0
     assert sentences(database) == SENTENCES
@@ -168,24 +155,9 @@ def test_a_rotated_recording_has_the_file_in_each_database(tmp_path: Path) -> No
 def test_a_sniff_knows_a_protocol_file(tmp_path: Path, capture: str) -> None:
     database = tmp_path / "sniffed.db"
     with open(capture, "rb") as packets:
-        done = subprocess.run(
-            [
-                *KIEBITZ,
-                "sniff",
-                "-i",
-                "-",
-                "-w",
-                str(database),
-                "-P",
-                write_file(tmp_path),
-                "--name",
-                "Gruppe 1",
-            ],
-            stdin=packets,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        words = [*KIEBITZ, "sniff", "-i", "-", "-w", str(database), "--name", "Gruppe 1"]
+        words += ["-P", write_file(tmp_path)]
+        done = subprocess.run(words, stdin=packets, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert "alice rolls 5" in done.stdout
     assert kiebitz("sessions", str(database), "--json").json[0]["name"] == "Gruppe 1"
@@ -269,10 +241,3 @@ def test_a_database_is_served_as_a_given_file_dissects_it(tmp_path: Path, captur
         until(lambda: "alice rolls 5" in shown(server), "the page shows it")
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("SELECT text FROM protocol_files").fetchall() == [(DICE,)]
-
-
-@pytest.mark.parametrize("command", ["serve", "watch"])
-def test_reload_needs_a_protocol_file(command: str, capture: str) -> None:
-    done = kiebitz(command, capture, "--reload")
-    assert done.status == 2
-    assert "--reload requires a protocol file" in done.err

@@ -8,14 +8,14 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from command import ROOT, TINY, kiebitz
 from load_on_relays import wait_until_all_are_gone
-from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, rows, until
+from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, kill_all, rows, until
 from recording_relays import recorded, relaying
+from rotating_relays import Relay
 from strength import a_few
 
 MANY = 12_000
@@ -26,55 +26,40 @@ AT_ONCE = 20
 SAID = b"REGISTER;alice"
 
 
-class Stopped:
+class Stopped(Relay):
+    """A relay whose recorder is stopped before many datagrams are forwarded."""
+
     def __init__(self, folder: Path) -> None:
         self.database = folder / "game.db"
-        self._log = folder / "log"
-        port = free_port("udp")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
             server.bind(("127.0.0.1", 0))
             server.settimeout(PATIENCE_S)
-            mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@{port}"
-            with self._log.open("wb") as log:
-                self.relay = subprocess.Popen(
-                    [*KIEBITZ, "relay", "-m", mode, "-w", str(self.database), "-q"],
-                    stderr=log,
-                    start_new_session=True,
-                    cwd=ROOT,
-                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-                )
-            self.says("listening on")
-            self.recorder = child_of(self.relay.pid)
+            super().__init__("udp", server.getsockname()[1], self.database)
+            self.recorder = child_of(self.process.pid)
             os.kill(self.recorder, signal.SIGSTOP)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-                client.connect(("127.0.0.1", port))
+                client.connect(("127.0.0.1", self.port))
                 for _ in range(MANY // AT_ONCE):
                     for _ in range(AT_ONCE):
                         client.send(SAID)
                     for _ in range(AT_ONCE):
                         server.recv(100)
 
-    @property
-    def said(self) -> str:
-        return self._log.read_text()
-
-    def says(self, words: str) -> None:
-        until(lambda: words in self.said, f"the relay says {words!r}", 3 * PATIENCE_S)
-
     def interrupt(self) -> None:
-        self.relay.send_signal(signal.SIGINT)
+        self.process.send_signal(signal.SIGINT)
 
     def go_on(self) -> None:
         os.kill(self.recorder, signal.SIGCONT)
 
     def interrupt_twice(self) -> Path:
-        """Gives the folder in which the rest is kept."""
+        """Return the folder in which the rest is kept."""
         self.interrupt()
-        until(lambda: _waits(self.relay.pid), "it waits for its recorder")
+        until(lambda: _waits(self.process.pid), "it waits for its recorder")
         # Sooner it would be the same one.
         time.sleep(1.5)
         self.interrupt()
-        assert self.relay.wait(PATIENCE_S) == 130
+        assert self.process.wait(PATIENCE_S) == 130
+        self.wait_for(" records it")
         sentence = next(line for line in self.said.splitlines() if "interrupted: " in line)
         command = shlex.split(sentence.partition("; kiebitz ")[2].removesuffix(" records it"))
         assert command[0] == "import"
@@ -91,9 +76,7 @@ def stopped(tmp_path: Path) -> Iterator[Stopped]:
     try:
         yield relay
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(relay.relay.pid, signal.SIGKILL)
-        relay.relay.wait()
+        kill_all(relay.process)
 
 
 def _waits(process: int) -> bool:
@@ -101,7 +84,7 @@ def _waits(process: int) -> bool:
 
 
 def left_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name != "log")
+    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.full
@@ -109,19 +92,19 @@ def test_a_recorder_that_is_behind_reports_it(stopped: Stopped) -> None:
     # What came last has to be so old.
     time.sleep(4)
     stopped.go_on()
-    stopped.says("s behind: about")
-    stopped.says("the recorder has caught up")
+    stopped.wait_for("s behind: about")
+    stopped.wait_for("the recorder has caught up")
     stopped.interrupt()
-    assert stopped.relay.wait(PATIENCE_S) == 0
+    assert stopped.process.wait(PATIENCE_S) == 0
     assert stopped.recorded() == MANY
 
 
 @pytest.mark.full
 def test_ctrl_c_reports_the_rest(stopped: Stopped, tmp_path: Path) -> None:
     stopped.interrupt()
-    until(lambda: _waits(stopped.relay.pid), "it waits for its recorder")
+    until(lambda: _waits(stopped.process.pid), "it waits for its recorder")
     stopped.go_on()
-    assert stopped.relay.wait(3 * PATIENCE_S) == 0
+    assert stopped.process.wait(3 * PATIENCE_S) == 0
     assert "messages are left to be recorded; Ctrl-C postpones it" in stopped.said
     assert stopped.recorded() == MANY
     assert left_in(tmp_path) == ["game.db"]
@@ -142,12 +125,6 @@ def test_a_second_ctrl_c_puts_it_off(stopped: Stopped, tmp_path: Path) -> None:
     assert stopped.recorded() == MANY
     assert rows(stopped.database, "SELECT count(*), ended_ns IS NULL FROM sessions") == [(1, 0)]
     assert left_in(tmp_path) == ["game.db"]
-
-
-def test_a_folder_in_which_nothing_was_left(tmp_path: Path) -> None:
-    done = kiebitz("import", str(tmp_path), "-w", str(tmp_path / "game.db"))
-    assert done.status == 1
-    assert "contains no unfinished recording" in done.err
 
 
 @pytest.mark.full

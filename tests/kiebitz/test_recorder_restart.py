@@ -56,51 +56,37 @@ def bytes_in(database: Path) -> int:
 
 
 @pytest.mark.full
-def test_it_is_killed_once(tmp_path: Path) -> None:
-    database = tmp_path / "game.db"
-    with relaying(database) as echo:
-        said = round_trips(echo, 0, 20)
+@pytest.mark.parametrize(
+    "steps",
+    [
         # Some of it is committed, and some is not even flushed to the journal.
-        time.sleep(0.15)
-        said += round_trips(echo, 20, 20)
-        echo.kill_recorder()
-        said += round_trips(echo, 40, 20)
-        echo.wait_for("the recorder has caught up")
-        said += round_trips(echo, 60, 20)
+        "20 sleep 20 kill 20 wait 20",
+        "10 kill 10 wait kill 10 wait 10",
+        # There is nothing yet.
+        "kill wait 10",
+    ],
+)
+def test_it_is_killed_between_messages(steps: str, tmp_path: Path) -> None:
+    database = tmp_path / "game.db"
+    said: list[bytes] = []
+    with relaying(database) as echo:
+        for step in steps.split():
+            if step == "kill":
+                echo.kill_recorder()
+            elif step == "wait":
+                echo.wait_for("the recorder has caught up")
+            elif step == "sleep":
+                time.sleep(0.15)
+            else:
+                said += round_trips(echo, len(said) // 2, int(step))
         assert echo.stop() == 0
     assert "Traceback" not in echo.said
-    assert "recorded 1 stream, 160 messages" in echo.said
+    assert f"recorded 1 stream, {len(said)} messages" in echo.said
     assert recorded(database) == said
     assert rows(database, "SELECT count(*), min(ended_ns > started_ns) FROM sessions") == [(1, 1)]
     assert rows(database, "SELECT close_reason FROM streams") == [("end",)]
     assert_as_if_undisturbed(database)
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
-
-
-@pytest.mark.full
-def test_it_is_killed_twice_with_something_new_between(tmp_path: Path) -> None:
-    database = tmp_path / "game.db"
-    with relaying(database) as echo:
-        said = round_trips(echo, 0, 10)
-        for number in (1, 2):
-            echo.kill_recorder()
-            said += round_trips(echo, 10 * number, 10)
-            echo.wait_for("the recorder has caught up")
-        said += round_trips(echo, 30, 10)
-        assert echo.stop() == 0
-    assert recorded(database) == said
-    assert_as_if_undisturbed(database)
-
-
-@pytest.mark.full
-def test_it_is_killed_when_there_is_nothing_yet(tmp_path: Path) -> None:
-    database = tmp_path / "game.db"
-    with relaying(database) as echo:
-        echo.kill_recorder()
-        echo.wait_for("the recorder has caught up")
-        said = round_trips(echo, 0, 10)
-        assert echo.stop() == 0
-    assert recorded(database) == said
 
 
 @pytest.mark.full

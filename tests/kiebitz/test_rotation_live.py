@@ -6,10 +6,10 @@ import os
 import re
 import signal
 import socket
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -53,15 +53,31 @@ def assert_recorded(paths: list[Path], players: list[Player]) -> None:
 
 
 @pytest.mark.full
-def test_a_round_continues_in_the_next_database_after_a_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=HAS_PROC)])
+def test_a_round_continues_in_the_next_database_after_a_time(is_killed: bool, tmp_path: Path) -> None:
+    """Also if the recorder is killed meanwhile: another one continues in the newest database."""
     server = Server(expected=3, rounds=15)
-    with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:
+    with (
+        relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay,
+        ThreadPoolExecutor(1) as beside,
+    ):
+
+        def kill() -> None:
+            relay.wait_for("recording into", 3)
+            os.kill(child_of(relay.process.pid), signal.SIGKILL)
+
+        killing = beside.submit(kill) if is_killed else None
         players = play_maexchen(relay.port, server)
+        if killing is not None:
+            killing.result(PATIENCE_S)
+            relay.wait_for("the recorder has caught up")
         assert relay.stop() == 0
     paths = databases(tmp_path)
     assert len(paths) >= 3
     assert_well_divided(paths)
     assert_recorded(paths, players)
+    if is_killed:
+        return
     goes_on = [
         path
         for path in paths[1:]
@@ -168,28 +184,6 @@ def test_without_a_new_database_recording_continues_in_the_old_one(tmp_path: Pat
         (path,) = databases(disk)
         assert_well_divided([path])
         assert_recorded([path], players)
-
-
-@pytest.mark.full
-@HAS_PROC
-def test_a_recorder_that_dies_is_followed_in_the_newest_database(tmp_path: Path) -> None:
-    server = Server(expected=3, rounds=15)
-    with relaying("udp", server.port, tmp_path / "game.db", "-b", "duration:0.5") as relay:
-
-        def kill() -> None:
-            relay.wait_for("recording into", 3)
-            os.kill(child_of(relay.process.pid), signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        players = play_maexchen(relay.port, server)
-        killer.join(PATIENCE_S)
-        relay.wait_for("the recorder has caught up")
-        assert relay.stop() == 0
-    paths = databases(tmp_path)
-    assert len(paths) >= 3
-    assert_well_divided(paths)
-    assert_recorded(paths, players)
 
 
 @pytest.mark.full
