@@ -184,7 +184,7 @@ def test_a_player_s_view_shows_nothing_of_it(database: str) -> None:
         await sight.press("h")
         await shows(sight, "no relay holds messages here")
         assert "ANNOUNCE" not in sight.text
-        await sight.press("a", "up", "enter")
+        await sight.press("a", "up", "up", "enter")
         await shows(sight, "held: ANNOUNCE")
         await sight.press("h")
         await shows(sight, "held 1/1")
