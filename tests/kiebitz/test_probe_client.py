@@ -86,7 +86,8 @@ def test_a_client_that_does_not_play_is_reported(does: str, says: str | None, tm
     done = probe("okey-client", "game +LOGI/whole", "--json", restart=restart)
     game = done.results["game"]
     if says is not None:
-        assert (done.status, game["verdict"], game["why"]) == (1, "NOT TRIED", says)
+        assert (done.status, game["verdict"]) == (1, "NOT TRIED")
+        assert game["why"].startswith(says)
 
 
 def test_a_client_that_does_not_come_is_reported() -> None:

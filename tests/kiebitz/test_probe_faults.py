@@ -56,7 +56,8 @@ def tried(fault: Fault) -> str:
 
 
 def probed(peer: str, cases: str, fault: str = "", seconds: float = 600.0) -> Probed:
-    return probe(peer, cases, "--json", "--rate", "1000", "--max-time", str(seconds), fault=fault)
+    options = ("--json", "--rate", "1000", "--max-time", str(seconds))
+    return probe(peer, cases, *options, fault=fault, name="Zoe")
 
 
 @pytest.mark.full

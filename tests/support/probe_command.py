@@ -39,10 +39,10 @@ def server(port: int | str, fault: str = "", protocol: str = "maexchen") -> str:
     return shlex.join(peer_command(f"{protocol}-server", *options, "--window", str(WINDOW_S), fault=fault))
 
 
-def player(port: int | str, fault: str = "", protocol: str = "maexchen", games: int = 0) -> str:
+def player(
+    port: int | str, fault: str = "", protocol: str = "maexchen", games: int = 0, name: str = "Anna"
+) -> str:
     """Return the shell command of a player; CGML's is sent from one port to the next."""
-    # In noughts and crosses it is the first of the recorded players.
-    name = "Anna" if protocol == "noughts" else "Zoe"
     options = ["--port", str(port), "--name", name, "--games", str(games)]
     return shlex.join(peer_command(f"{protocol}-player", *options, fault=fault))
 
@@ -57,6 +57,7 @@ def probe(
     *options: str,
     fault: str = "",
     games: int = 0,
+    name: str = "Anna",
     port: int = 0,
     restart: str | None = None,
     timeout_s: float = 0.5,
