@@ -15,9 +15,11 @@ from pathlib import Path
 import duckdb
 import pytest
 from command import CAPTURES, ROOT, kiebitz
+from conversation_files import blocks
 from corpora import add_here
 from foreign_files import give_to_stranger
 from processes_and_rows import PATIENCE_S, until
+from snapshots import DATA, as_bytes
 from strength import GAMES, a_few, every
 
 from kiebitz.services.corpus.cluster import captures
@@ -209,50 +211,16 @@ def test_a_strange_log_is_read_to_an_end(write: Callable[[Path], object], corpus
         assert "this log is longer than 1 GiB" in str(error)  # noqa: PT017  # only one of the logs is too long
 
 
-QUERIES = {
-    "explain select 1": True,
-    "EXPLAIN ANALYZE\tSELECT 1": True,
-    "explain (analyze, format json) from games": True,
-    "explain (select 1) union select 2": True,
-    "explain analyze copy (select 42 a) to 'DIR/new.csv'": False,
-    "explain (analyze) copy (select 42 a) to 'DIR/corpus.json'": False,
-    "EXPLAIN/**/ANALYZE copy (select 42 a) to 'DIR/new.parquet'": False,
-    "/* */ explain analyze copy (select 1) to 'DIR/new.csv'": False,
-    "-- select\nexplain analyze export database 'DIR/new'": False,
-    "explain copy (select 1) to 'DIR/new.csv'": False,
-    "explain analyze create table t as select 1": False,
-    "explain analyze attach 'DIR/new.db'": False,
-    "explain analyze explain analyze copy (select 1) to 'DIR/new.csv'": False,
-    "explain analyze select 1; copy (select 1) to 'DIR/new.csv'": False,
-    "select 1; explain analyze copy (select 1) to 'DIR/new.csv'": False,
-    "explain (analyze) (select 1); copy (select 1) to 'DIR/new.csv'": False,
-    "prepare v as copy (select 1) to 'DIR/new.csv'": False,
-    "execute v": False,
-    "call enable_logging('QueryLog', storage_path := 'DIR/new')": False,
-    "select * from enable_logging('QueryLog', storage_path := 'DIR/new')": False,
-    "select * from enable_profiling(save_location := 'DIR/new')": False,
-    "select * from query('copy (select 1) to ''DIR/new.csv''')": False,
-    "load 'DIR/new.duckdb_extension'": False,
-    "insert into games select * from games": False,
-    "update games set id = 1": False,
-    "vacuum": False,
-    "checkpoint": False,
-    "export database 'DIR/new'": False,
-    "import database 'DIR'": False,
-    "detach memory": False,
-    "use memory": False,
-    "begin": False,
-    "explain": False,
-}
-"""Query -> True if it is answered."""
+QUERIES = blocks(DATA / "tried_commands.txt")
+ANSWERED, REFUSED = (QUERIES[f"test_hostile_corpus {kind}"].steps for kind in ("answered", "refused"))
 
 
-@pytest.mark.parametrize("query", every(3, QUERIES))
+@pytest.mark.parametrize("query", every(3, [*ANSWERED, *REFUSED]))
 def test_a_query_only_selects(query: str, sound: Path) -> None:
     before = tree(sound)
-    done = kiebitz("corpus", "query", str(sound), query.replace("DIR", str(sound)))
-    assert done.status == (0 if QUERIES[query] else 2), done.err
-    assert bool(done.out) == QUERIES[query]
+    done = kiebitz("corpus", "query", str(sound), as_bytes(query).decode().replace("DIR", str(sound)))
+    assert done.status == (0 if query in ANSWERED else 2), done.err
+    assert bool(done.out) == (query in ANSWERED)
     assert tree(sound) == before
 
 

@@ -245,16 +245,6 @@ def resident_of(process: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_among_players_the_longest_silent_makes_room(tmp_path: Path) -> None:
-    with Echo() as server, relaying(tmp_path, to(server), max_clients=2) as relay, ExitStack() as stack:
-        a, b, c = (stack.enter_context(client_of(relay.address())) for _ in range(3))
-        for client in (a, a, b, b, a, c):
-            assert ask(client, b"x") == b"x"
-        evicted = name(b)
-    ends = [(item.stream.client, item.reason) for item in relay.items if isinstance(item, End)]
-    assert ends[0] == (evicted, "evicted")
-
-
 # Segments of a single byte.
 
 BYTES = 10_000

@@ -13,9 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command import ODD, TINY, kiebitz
-from networks import may_capture
-from processes_and_rows import free_port
+from command import kiebitz
+from damaged_databases import READING, small_database, writing
 from strength import a_few, every
 
 LOSE = "BEGIN DELETE FROM chunks; DELETE FROM messages; END"
@@ -61,22 +60,9 @@ UNREADABLE = {
     "a table less": "DROP TABLE snapshots",
 }
 
-READING = [
-    *(["sessions"], ["streams"], ["games"], ["messages"], ["events"], ["check"], ["state"], ["follow", "1"]),
-    *(["replay", "--speed", "100000"], ["diff", ODD], ["whatif", "--drop", "#3"]),
-    *(["export", "-T", form] for form in ("jsonl", "csv")),
-]
 
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sound") / "game.db"
-    assert kiebitz("import", TINY, "-w", str(path)).status == 0
-    return path
-
-
-def spoilt(sound: Path, folder: Path, statements: str) -> str:
-    path = shutil.copy(sound, folder / "spoilt.db")
+def spoilt(folder: Path, statements: str) -> str:
+    path = shutil.copy(small_database(), folder / "spoilt.db")
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(statements)
         connection.commit()
@@ -116,25 +102,12 @@ def chunks(path: str) -> list[bytes]:
         return [data for (data,) in connection.execute("SELECT data FROM chunks ORDER BY id")]
 
 
-def writing(path: str) -> list[list[str]]:
-    """Commands that write into a database."""
-    port = free_port("udp")
-    return [
-        ["redissect", path],
-        ["import", ODD, "-w", path],
-        ["relay", "-m", f"reverse:udp://127.0.0.1:{port}@0", "-w", path],
-        # Without the right to capture this is the only message.
-        *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
-        ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
-    ]
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("kind", every(24, SPOILT))
-def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tmp_path: Path) -> None:
-    path = spoilt(sound, tmp_path, SPOILT[kind])
+def test_nothing_is_written_where_something_might_run(kind: str, tmp_path: Path) -> None:
+    path = spoilt(tmp_path, SPOILT[kind])
     before = Path(path).read_bytes()
-    for command in writing(path):
+    for command in [*writing(path), ["redissect", path]]:
         done = kiebitz(*command)
         assert done.status == 1, done
         assert "it is not changed" in done.err
@@ -145,69 +118,73 @@ def test_nothing_is_written_where_something_might_run(kind: str, sound: Path, tm
 
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize("kind", every(5, SPOILT))
-def test_its_bytes_are_read_into_a_new_database(kind: str, sound: Path, tmp_path: Path) -> None:
-    path = spoilt(sound, tmp_path, SPOILT[kind])
+def test_its_bytes_are_read_into_a_new_database(kind: str, tmp_path: Path) -> None:
+    path = spoilt(tmp_path, SPOILT[kind])
     new = str(tmp_path / "new.db")
     done = kiebitz("import", path, "-w", new)
     assert done.status == 0, done.err
-    assert chunks(new) == chunks(str(sound))
-    assert kiebitz("diff", new, str(sound)).status == 0
+    assert chunks(new) == chunks(str(small_database()))
+    assert kiebitz("diff", new, str(small_database())).status == 0
     assert kiebitz("redissect", new).status == 0
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("command", a_few(READING, [["events"]], " ".join))
-def test_it_is_read_as_if_nothing_were_wrong(command: list[str], sound: Path, tmp_path: Path) -> None:
-    expected = kiebitz(command[0], str(sound), *command[1:])
+def test_it_is_read_as_if_nothing_were_wrong(command: list[str], tmp_path: Path) -> None:
+    expected = kiebitz(command[0], str(small_database()), *command[1:])
     for kind, statements in SPOILT.items():
         if kind == "a column more" and "jsonl" in command:
             continue
         (tmp_path / kind).mkdir()
-        path = spoilt(sound, tmp_path / kind, statements)
+        path = spoilt(tmp_path / kind, statements)
         before = Path(path).read_bytes()
         done = kiebitz(command[0], path, *command[1:])
         assert done.status == expected.status, (kind, done.err)
-        assert done.out.replace(path, str(sound)) == expected.out, kind
+        assert done.out.replace(path, str(small_database())) == expected.out, kind
         assert Path(path).read_bytes() == before
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", every(2, UNREADABLE))
-def test_non_tables_are_not_read(kind: str, sound: Path, tmp_path: Path) -> None:
-    path = spoilt(sound, tmp_path, UNREADABLE[kind])
+def test_non_tables_are_not_read(kind: str, tmp_path: Path) -> None:
+    path = spoilt(tmp_path, UNREADABLE[kind])
     reading = [[command[0], path, *command[1:]] for command in READING]
-    for command in [*reading, *writing(path), ["import", path, "-w", str(tmp_path / "new.db")]]:
+    for command in [
+        *reading,
+        ["redissect", path],
+        *writing(path),
+        ["import", path, "-w", str(tmp_path / "new.db")],
+    ]:
         done = kiebitz(*command)
         assert (done.status, done.out) == (1, ""), command
         assert "not a database made by Kiebitz" in done.err or "not a session database" in done.err
 
 
-def test_tables_that_share_their_pages_are_not_written_to(sound: Path, tmp_path: Path) -> None:
+def test_tables_that_share_their_pages_are_not_written_to(tmp_path: Path) -> None:
     path = spoilt(
-        sound,
         tmp_path,
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage ="
         " (SELECT rootpage FROM sqlite_schema WHERE name = 'chunks') WHERE name = 'games'",
     )
     before = Path(path).read_bytes()
-    for command in writing(path):
+    for command in [*writing(path), ["redissect", path]]:
         done = kiebitz(*command)
         assert done.status == 1
         assert "shares the pages of another table" in done.err
     assert Path(path).read_bytes() == before
 
 
-def test_a_damaged_schema_is_reported_although_its_text_is_not_utf_8(sound: Path, tmp_path: Path) -> None:
+def test_a_damaged_schema_is_reported_although_its_text_is_not_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "damaged.db"
-    path.write_bytes(sound.read_bytes().replace(b"CREATE TABLE", b"CREA\xd4E TABLE", 1))
+    path.write_bytes(small_database().read_bytes().replace(b"CREATE TABLE", b"CREA\xd4E TABLE", 1))
     for command in ("sessions", "redissect"):
         done = kiebitz(command, str(path))
         assert (done.status, done.out) == (1, "")
         assert 'near "CREA\ufffdE": syntax error' in done.err
 
 
-def test_files_of_an_older_sqlite_utils_are_accepted(sound: Path, tmp_path: Path) -> None:
-    path = shutil.copy(sound, tmp_path / "old.db")
+def test_files_of_an_older_sqlite_utils_are_accepted(tmp_path: Path) -> None:
+    path = shutil.copy(small_database(), tmp_path / "old.db")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         for name, sql in connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql <> ''").fetchall():

@@ -10,30 +10,13 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from command import ODD, ROOT, TINY, kiebitz
-from networks import may_capture
-from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, kill_all, until
+from command import ODD, ROOT, kiebitz
+from damaged_databases import READING, small_database, writing
+from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, kill_all, running, until
 from strength import a_few, every, times
 
 IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 NOBODY = 65534
-
-READING = [
-    *(["sessions"], ["streams"], ["games"], ["messages"], ["events"], ["check"], ["state"], ["follow", "1"]),
-    *(["replay", "--speed", "100000"], ["diff", ODD], ["whatif", "--drop", "#3"]),
-    *(["export", "-T", form] for form in ("jsonl", "csv")),
-]
-
-
-def writing(path: str) -> list[list[str]]:
-    """Commands that write into a database."""
-    return [
-        ["import", TINY, "-w", path],
-        ["relay", "-m", f"reverse:udp://127.0.0.1:{free_port('udp')}@0", "-w", path],
-        # Without the right to capture this is the only message.
-        *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
-        ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
-    ]
 
 
 def commands(path: str) -> list[list[str]]:
@@ -41,16 +24,9 @@ def commands(path: str) -> list[list[str]]:
     return [*reading, *writing(path), ["redissect", path], ["import", path, "-w", f"{path}.new"]]
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sound") / "game.db"
-    assert kiebitz("import", TINY, "-w", str(path)).status == 0
-    return path
-
-
 @pytest.fixture
-def game(sound: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(sound, tmp_path / "game.db"))
+def game(tmp_path: Path) -> Path:
+    return Path(shutil.copy(small_database(), tmp_path / "game.db"))
 
 
 def super_journal(game: Path, victim: Path) -> bytes:
@@ -300,15 +276,7 @@ def test_a_database_that_is_written_over_while_it_is_followed(new: bytes, game: 
 def test_the_recorder_leaves_one_file(tmp_path: Path) -> None:
     game = tmp_path / "game.db"
     mode = f"reverse:udp://127.0.0.1:{free_port('udp')}@0"
-    relay = subprocess.Popen(
-        [*KIEBITZ, "relay", "-m", mode, "-w", str(game)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        cwd=ROOT,
-    )
-    try:
+    with running(*KIEBITZ, "relay", "-m", mode, "-w", str(game), ready="listening on") as relay:
         until(lambda: Path(f"{game}-wal").exists(), "it records into a log")
         # A reader that stays does not keep what is recorded from the file.
         with closing(sqlite3.connect(f"file:{game}?mode=ro", uri=True)) as reader:
@@ -317,8 +285,6 @@ def test_the_recorder_leaves_one_file(tmp_path: Path) -> None:
             assert relay.wait(PATIENCE_S) == 0
             wal = Path(f"{game}-wal")
             assert not wal.exists() or wal.stat().st_size == 0
-    finally:
-        kill_all(relay)
     assert len(kiebitz("sessions", str(game), "--json").json) == 1
 
 

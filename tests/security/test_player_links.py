@@ -21,7 +21,7 @@ from catan_wire import items
 from command import kiebitz
 from imported_databases import database_of
 from inspected_captures import CAPTURES
-from player_views import asked_of, exported_page, opened
+from player_views import COMMANDS, asked_of, exported_page, opened
 from processes_and_rows import until
 from served_pages import QUICK_S, serving
 from session_factory import START_NS, Conversation, record
@@ -91,14 +91,20 @@ class Catan(CatanServer):
         return found
 
 
-def reused() -> list[Item]:
-    """Mallory takes the name that alice had by default."""
+def catan(first: str) -> Catan:
+    """Return a server with mal, who has taken the first name, ali and bob."""
     server = Catan("mal")
-    server.name(1, "mallory", "Rot")
+    server.name(1, first, "Rot")
     server.join("ali")
     server.name(2, "alice", "Blau")
     server.join("bob")
     server.name(3, "bob", "Weiß")
+    return server
+
+
+def reused() -> list[Item]:
+    """Mallory takes the name that alice had by default."""
+    server = catan("mallory")
     server.name(1, "Spieler 2", "Rot")
     server.play()
     return server.items()
@@ -106,12 +112,7 @@ def reused() -> list[Item]:
 
 def squatted() -> list[Item]:
     """Mallory is called alice before alice comes, and then mallory again."""
-    server = Catan("mal")
-    server.name(1, "alice", "Rot")
-    server.join("ali")
-    server.name(2, "alice", "Blau")
-    server.join("bob")
-    server.name(3, "bob", "Weiß")
+    server = catan("alice")
     server.name(1, "mallory", "Rot")
     server.play()
     return server.items()
@@ -119,12 +120,7 @@ def squatted() -> list[Item]:
 
 def impersonated() -> list[Item]:
     """Alice is gone, and Mallory comes with her name."""
-    server = Catan("mal")
-    server.name(1, "mallory", "Rot")
-    server.join("ali")
-    server.name(2, "alice", "Blau")
-    server.join("bob")
-    server.name(3, "bob", "Weiß")
+    server = catan("mallory")
     server.play()
     server.hang_up("ali")
     server.join("eve", 4)
@@ -294,7 +290,7 @@ def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
         assert label is not None
         streams = reader.visibility.streams_of(label) if connections is None else connections[label]
         secrets = truth.unknown_to(streams)
-        own = {(stream.server, stream.protocol) for stream in _streams(reader, label)}
+        own = {(stream.server, stream.protocol) for stream in stream_list(reader, label).streams}
         tables = {table.id for table in reader.timeline.tables() if (table.server, table.protocol) in own}
         for question, body in asked_of(reader, reach, secrets, MOST_MOMENTS):
             # A filter is in the request, but not in the answer.
@@ -309,19 +305,10 @@ def check(path: str, connections: dict[str, set[int]] | None = None) -> int:
         # Bytes of messages are the player's own; a fragment is markup.
         found = leaked("\n".join(texts(json.loads(exported_page(opened(path), label)))), secrets)
         assert found is None, (label, "html", found)
-        for command in (
-            ["events", path],
-            ["state", path],
-            ["state", path, "--json"],
-            ["replay", path, "--speed", "0"],
-        ):
-            found = leaked(kiebitz(*command, "--as", label).out, secrets)
+        for command, *options in COMMANDS:
+            found = leaked(kiebitz(command, path, *options, "--as", label).out, secrets)
             assert found is None, (label, command, found)
     return asked
-
-
-def _streams(reader: Reader, label: str) -> Any:
-    return stream_list(reader, label).streams
 
 
 QUICK = {"schafkopf-1.3-badcard.pcap"}

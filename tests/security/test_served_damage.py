@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import kiebitz
-from damaged_databases import ROWS, SPOTS, Spot, damage
-from damaged_databases import damaged_copy as with_rows
+from damaged_databases import ROWS, SPOTS, Spot, damage, damaged_copy, small_database
 from hostile_text import CAPTURES_OF
 from served_pages import Serving, serving
 from strength import a_few
@@ -86,11 +83,6 @@ def made(folder: Path, protocol: str) -> str:
     return path
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(made(tmp_path_factory.mktemp("sound"), "maexchen"))
-
-
 def served(path: str) -> int:
     """Serve a database and ask for everything, unless it is refused in a sentence; how much was answered."""
     server = Serving(path, "--port", "0")
@@ -114,9 +106,9 @@ def served(path: str) -> int:
 
 @pytest.mark.full
 @pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[9:10], ".".join))
-def test_each_spoilt_column_is_answered(spot: Spot, sound: Path, tmp_path: Path) -> None:
+def test_each_spoilt_column_is_answered(spot: Spot, tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
-    Path(path).write_bytes(sound.read_bytes())
+    Path(path).write_bytes(small_database().read_bytes())
     damage(path, [spot], MARKUP)
     served(path)
 
@@ -133,8 +125,8 @@ def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", a_few(ROWS, [*ROWS][:1]))
-def test_rows_that_kiebitz_never_writes_are_reported(kind: str, sound: Path, tmp_path: Path) -> None:
-    served(with_rows({"maexchen": sound}["maexchen"], tmp_path, ROWS[kind]))
+def test_rows_that_kiebitz_never_writes_are_reported(kind: str, tmp_path: Path) -> None:
+    served(damaged_copy(tmp_path, ROWS[kind]))
 
 
 @pytest.mark.full
@@ -163,21 +155,13 @@ def test_rows_that_kiebitz_never_writes_are_reported(kind: str, sound: Path, tmp
         lambda row: "length = 1" in row,
     ),
 )
-def test_values_that_no_program_writes_are_reported(statement: str, sound: Path, tmp_path: Path) -> None:
-    path = tmp_path / "game.db"
-    path.write_bytes(sound.read_bytes())
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement)
-    served(str(path))
+def test_values_that_no_program_writes_are_reported(statement: str, tmp_path: Path) -> None:
+    served(damaged_copy(tmp_path, statement))
 
 
 @pytest.mark.full
-def test_a_damaged_one_is_called_so(sound: Path, tmp_path: Path) -> None:
-    path = tmp_path / "game.db"
-    path.write_bytes(sound.read_bytes())
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE events SET data = 'x' WHERE id = 9")
-    with serving(str(path)) as server:
+def test_a_damaged_one_is_called_so(tmp_path: Path) -> None:
+    with serving(damaged_copy(tmp_path, "UPDATE events SET data = 'x' WHERE id = 9")) as server:
         answer = server.get("api/tables/1/events")
         assert answer.status == 503
         assert "this database is damaged" in answer.sentence
@@ -186,9 +170,9 @@ def test_a_damaged_one_is_called_so(sound: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_export_writes_a_page_or_says_why_not(sound: Path, tmp_path: Path) -> None:
+def test_export_writes_a_page_or_says_why_not(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
-    path.write_bytes(sound.read_bytes())
+    path.write_bytes(small_database().read_bytes())
     damage(str(path), [spot for spot in SPOTS if spot.table == "events" and spot.kind == "values"], MARKUP)
     for number, more in enumerate([[], ["--as", "alice"]]):
         page = tmp_path / f"{number}.html"

@@ -9,6 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from command import ODD, TINY
+from imported_databases import database_of
+from networks import may_capture
+from processes_and_rows import free_port
+from strength import GAMES
+
 from kiebitz.storage.database.schema import TABLES
 
 FORGED = "FORGED"
@@ -116,10 +122,35 @@ ROWS = {
 """Damage that Kiebitz never causes."""
 
 
-def damaged_copy(sound: Path, folder: Path, statements: str) -> str:
-    path = shutil.copy(sound, folder / "spoilt.db")
+def small_database() -> Path:
+    """Return a database of a small game of Mäxchen, to be read only."""
+    return Path(database_of(GAMES["maexchen"]))
+
+
+def damaged_copy(folder: Path, statements: str) -> str:
+    """Return a copy of the small database after some statements."""
+    path = shutil.copy(small_database(), folder / "spoilt.db")
     connection = sqlite3.connect(path)
     connection.executescript(statements)
     connection.commit()
     connection.close()
     return str(path)
+
+
+READING = [
+    *(["sessions"], ["streams"], ["games"], ["messages"], ["events"], ["check"], ["state"], ["follow", "1"]),
+    *(["replay", "--speed", "100000"], ["diff", ODD], ["whatif", "--drop", "#3"]),
+    *(["export", "-T", form] for form in ("jsonl", "csv")),
+]
+"""Commands that read a database, without its path."""
+
+
+def writing(path: str) -> list[list[str]]:
+    """Return commands that write into a database."""
+    return [
+        ["import", TINY, "-w", path],
+        ["relay", "-m", f"reverse:udp://127.0.0.1:{free_port('udp')}@0", "-w", path],
+        # Without the right to capture this is the only message.
+        *([["sniff", "-i", "lo", "-w", path, "-a", "duration:0.1"]] if may_capture() else []),
+        ["replay", TINY, "--serve", f"127.0.0.1:{free_port('udp')}", "-w", path],
+    ]
