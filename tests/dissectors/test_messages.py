@@ -53,11 +53,15 @@ def each(rows: Iterable[Row], share: int) -> pytest.MarkDecorator:
     )
 
 
+TWO_FRAMES = "two frames"
+"""Title of the group whose messages are two frames in a stream: another message begins in them."""
+
 ROWS: list[Row] = [
     (dissector, title, case)
     for dissector in CASES
     for title, some in groups(dissector).items()
     for case in some
+    if title != TWO_FRAMES
 ]
 
 
@@ -86,6 +90,15 @@ def test_the_groups_contain_what_their_titles_say(dissector: Dissector) -> None:
                 or title == "ignored"
                 or all(violation.expected and violation.clause for violation in decoded.violations)
             ), case
+
+
+@pytest.mark.parametrize("dissector", [SCHAFKOPF, CATAN], ids=label)
+def test_another_message_begins_in_one_that_is_broken(dissector: Dissector) -> None:
+    for case in groups(dissector)[TWO_FRAMES]:
+        found = inspect(dissector, case.direction, case.data)
+        assert len(found.messages) > 1
+        assert sum(message.length for message in found.messages) == len(case.data)
+        assert malformed(found)
 
 
 @each_protocol
