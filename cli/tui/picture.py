@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 
 from textual import events
 from textual.containers import Grid
@@ -152,7 +153,9 @@ class SmallTables(Grid):
         self.refresh_tables()
 
     def on_resize(self) -> None:
-        self.refresh_tables()
+        # The line that says that the database cannot be read may be the reason for the new size.
+        with suppress(sqlite3.Error):
+            self.refresh_tables()
 
     def refresh_tables(self) -> None:
         """Show the current tables, or those around the selected one."""

@@ -22,7 +22,8 @@ from session_factory import Conversation, record
 from kiebitz.cli.web import delayed_copy
 from kiebitz.cli.web.openapi import openapi
 from kiebitz.dissectors.model import PUBLIC
-from kiebitz.storage.database.opening import open_existing
+from kiebitz.services.sessions import session_at
+from kiebitz.storage.read.timeline import Timeline
 
 DELAY_S = 2
 SECRET = "Geheimnis"
@@ -163,12 +164,12 @@ def test_what_is_recorded_during_a_look(
             if statement.endswith("FROM messages WHERE 1"):
                 recorder.submit(live.hears, b"SCORE;alice:1", 0).result()
 
-        def opened(path: str) -> sqlite3.Connection:
-            connection = open_existing(path)
-            connection.set_trace_callback(record)
-            return connection
+        def opened(path: str, number: int) -> Timeline:
+            timeline = session_at(path, number)
+            timeline.connection.set_trace_callback(record)
+            return timeline
 
-        monkeypatch.setattr(delayed_copy, "open_existing", opened)
+        monkeypatch.setattr(delayed_copy, "session_at", opened)
         began_s = time.monotonic()
         copy = delayed_copy.DelayedCopy(str(tmp_path / "game.db"), 1, str(tmp_path / "copy"), delay_s)
         try:
