@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
 from command import CAPTURES
 from imported_databases import database_of
 from textual.pilot import Pilot
+from walks import Walk
 
 from kiebitz.cli.options.session import open_session
 from kiebitz.cli.tui.app import WatchApp
@@ -21,7 +23,7 @@ from kiebitz.cli.tui.run import create_navigator
 from kiebitz.services.alteration.control_client import ControlClient
 from kiebitz.storage.read.conditions import compile_optional_filter
 
-PATIENCE_S = 60.0
+PATIENCE_S = 8.0
 
 _NAMES = {
     " ": "space",
@@ -32,6 +34,9 @@ _NAMES = {
     "?": "question_mark",
 }
 """Textual's names of keys that are no letters."""
+
+_PACE = "speed", "max_gap_s", "every_s"
+"""Options of a walk that are a `PlaybackSpeed`."""
 
 
 class Sight:
@@ -63,6 +68,10 @@ class Sight:
         """Return the same in one."""
         return "\n".join(self.lines)
 
+    def shows(self, text: str) -> bool:
+        """Return True if a text is on the screen, perhaps with line ends between its words."""
+        return text in self.text or text in " ".join(self.text.split())
+
     @property
     def status(self) -> str:
         """Return the lines above the keys that say how it goes."""
@@ -93,6 +102,17 @@ class Sight:
         """Be at an event, counted from 1."""
         self.viewer.move_to(place - 1)
         self.app.show()
+        await self.settle()
+
+    async def click(self, target: str, column: str, row: str, times: int = 1) -> None:
+        """Click into a part of the screen, or below the line with a text; column -1 is the last one."""
+        if target.startswith("#"):
+            region = self.app.query_one(target).region
+            x, y, width = region.x, region.y, region.width
+        else:
+            (y,) = (number for number, line in enumerate(self.lines) if target in line)
+            x, width = 0, self.app.size.width
+        await self.pilot.click(offset=(x + int(column) % width, y + int(row)), times=times)
         await self.settle()
 
     async def until(self, true: Callable[[], bool], what: str) -> None:
@@ -136,3 +156,42 @@ def watch(
     finally:
         timeline.connection.close()
     return app
+
+
+def take(
+    walk: Walk, more: Mapping[str, Callable[..., Any]] | None = None, *, session: str = "", **options: Any
+) -> None:
+    """Take the steps of a walk, of another session if given; `more` are deeds outside the application."""
+
+    async def script(sight: Sight) -> None:
+        deeds: dict[str, Callable[..., Any]] = {
+            "at": lambda place: sight.at(int(place)),
+            "click": sight.click,
+            "doubleclick": lambda target, column, row: sight.click(target, column, row, 2),
+            "type": sight.write,
+            "wait": lambda seconds: sight.pilot.pause(float(seconds)),
+            **(more or {}),
+        }
+        for step in walk.steps:
+            done = step.deed(deeds)
+            if isawaitable(done):
+                await done
+            elif done is None:
+                await sight.press(*step.keys)
+            for text in step.there:
+                await sight.until(lambda text=text: sight.shows(text), f"{text} after {step.line}")  # type: ignore[misc]
+            for text in step.gone:
+                await sight.until(lambda text=text: not sight.shows(text), f"not {text} after {step.line}")  # type: ignore[misc]
+
+    given = walk.options
+    columns, _, rows = given.get("size", "80x24").partition("x")
+    watch(
+        session or walk.session,
+        script,
+        (int(columns), int(rows)),
+        player=given.get("as"),
+        wanted=given.get("filter"),
+        game=int(given["game"]) if "game" in given else None,
+        pace=PlaybackSpeed(**{name: float(given[name]) for name in _PACE if name in given}),
+        **options,
+    )

@@ -1,58 +1,72 @@
 """`kiebitz watch --as`: no pane shows what only other players know.
 
-In a recorded session all values hidden from the player are overwritten with a word that is then searched for.
-
 `kiebitz watch --reload`: the session dissected again while it is watched.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from queue import SimpleQueue
 
 import pytest
-from command import CAPTURES, kiebitz
 from dice_file import DICE, OTHER, capture_game, write_file
-from secret_values import PLAYERS, SECRET, with_secrets
+from player_views import numbering, stored
+from screens import Filled
+from secret_worlds import SecretWorlds
 from strength import a_few, times
-from terminals import OnTerminal
 from watch_driver import Sight, watch
 
 from kiebitz.dissectors.model import PUBLIC
-from kiebitz.services.protocol_files import add_protocol_files
-from kiebitz.services.reloading import Dissected, Reloader
+
+WORLDS = (
+    *("maexchen-head-tiny.pcap", "schafkopf-1.3-badcard.pcap", "catan-lurche-py-3p.pcap.gz"),
+    *("okey-seed-game-win.pcap.gz", "cgml-tiny.pcap.gz"),
+)
 
 
-@pytest.mark.parametrize("protocol", a_few(PLAYERS, ("schafkopf",)))
-def test_no_hidden_values_are_shown(protocol: str, tmp_path: Path) -> None:
-    capture, player = PLAYERS[protocol]
-    database = tmp_path / "game.db"
-    assert kiebitz("import", str(CAPTURES / capture), "-w", str(database)).status == 0
-    with_secrets(database, player)
+def two_worlds(capture: str, folder: Path) -> tuple[str, list[str]]:
+    """Return a player, and databases that differ in what this player cannot know."""
+    worlds = SecretWorlds(capture)
+    paths = [folder / name / "game.db" for name in ("first", "second")]
+    for path in paths:
+        path.parent.mkdir()
+    first = stored(paths[0], worlds.items())
+    for player in worlds.players:
+        for items in worlds.others(player):
+            second = stored(paths[1], items)
+            if numbering(first) == numbering(second):
+                return player, [first, second]
+    raise AssertionError(f"nothing is hidden in {capture}")
+
+
+@pytest.mark.parametrize("capture", a_few(WORLDS, ["schafkopf-1.3-badcard.pcap"]))
+def test_other_hidden_values_change_nothing_for_a_player(capture: str, tmp_path: Path) -> None:
+    player, paths = two_worlds(capture, tmp_path)
+    whole: list[list[str]] = []
+    seen: list[list[str]] = []
 
     async def script(sight: Sight) -> None:
-        assert any(SECRET in row for row in sight.rows("messages"))
+        whole.append([row for pane in ("events", "messages") for row in sight.rows(pane)])
         players = sight.viewer.followed.players()
         await sight.press("a", "home", *["down"] * (players.index(player) + 1), "enter")
         assert f"as {player}" in sight.status
         count = len(sight.rows("events"))
         assert count
-        for pane in sight.app.panes:
-            if pane != "message":
-                assert not any(SECRET in row for row in sight.rows(pane)), pane
+        shown = [row for pane in sight.app.panes if pane != "message" for row in sight.rows(pane)]
         for place in sorted({*range(1, count, max(count // times(3, 1), 1)), count}):
             await sight.at(place)
             for _ in sight.app.panes:
-                assert SECRET not in sight.text, sight.text
-                if sight.app.pane == "message":
-                    assert not any(SECRET in row for row in sight.rows("message"))
+                shown += [sight.text, *(sight.rows("message") if sight.app.pane == "message" else ())]
                 await sight.press("tab")
         await sight.press("home")
         for _ in range(times(5, 2)):
             await sight.press("n")
-            assert SECRET not in sight.text
+            shown.append(sight.text)
+        seen.append(shown)
 
-    watch(str(database), script, (150, 60))
+    for path in paths:
+        watch(path, script, (150, 60))
+    assert whole[0] != whole[1]
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.full
@@ -80,49 +94,22 @@ def test_the_public_view_lists_what_was_sent_to_all() -> None:
 @pytest.mark.full
 def test_a_saved_file_changes_what_is_shown(tmp_path: Path) -> None:
     capture, file = capture_game(tmp_path), write_file(tmp_path)
-
-    put: SimpleQueue[Dissected | list[str] | tuple[str, ...]] = SimpleQueue()
-
-    async def script(sight: Sight) -> None:
-        sight.app.reloads = put
-        reloader.start()
-        try:
-            await sight.press("end")
-            assert "bob rolls 2" in sight.text
-            place = sight.place
-            write_file(tmp_path, OTHER)
-            await sight.until(lambda: "bob throws a 2" in sight.text, "the new sentence")
-            assert sight.place == place
-            assert "dissected again" in sight.status
-            write_file(tmp_path, DICE.replace("pips=pips", "pips=pipz"))
-            await sight.until(lambda: "^" in sight.status, "the mistake")
-            assert "bob throws a 2" in sight.text
-            write_file(tmp_path, DICE.replace('"dice"', '"pips"', 1))
-            await sight.until(lambda: "bob rolls 2" in sight.text, "the repaired file")
-            assert sight.place == place
-            assert "^" not in sight.status
-            write_file(tmp_path, DICE.replace("JOIN", "ENTER").replace("ROLL", "THROW"))
-            await sight.until(lambda: "no game yet" in sight.text, "a file that fits nothing")
-            assert "closed database" not in sight.text
-            write_file(tmp_path)
-            await sight.until(lambda: "alice rolls 5" in sight.text, "the right file")
-        finally:
-            reloader.close()
-
-    add_protocol_files([file])
-    reloader = Reloader([file], [capture], lambda found: put.put(found[0]), put.put)
-    app = watch(capture, script, size=(120, 40))
-    app.viewer.followed.close()
-
-
-@pytest.mark.usefixtures("protocol_files_forgotten")
-@pytest.mark.full
-def test_the_command_on_a_terminal(tmp_path: Path) -> None:
-    capture = capture_game(tmp_path)
-    file = write_file(tmp_path)
-    with OnTerminal("watch", capture, "-P", file, "--reload", columns=120, rows=40) as terminal:
-        terminal.read_until(lambda written: b"alice rolls 5" in written)
+    with Filled("watch", capture, "-P", file, "--reload", columns=120, rows=40) as watch:
+        watch.until("alice rolls 5")
+        watch.type(b"\x1b[F")
+        assert "bob rolls 2" in watch.until("#6 of 6")
         write_file(tmp_path, OTHER)
-        terminal.read_until(lambda written: b"alice throws a 5" in written)
-        terminal.type(b"q")
-        assert terminal.ended() == 0, terminal.lines
+        watch.until("bob throws a 2")
+        assert "#6 of 6" in watch.until("dissected again")
+        write_file(tmp_path, DICE.replace("pips=pips", "pips=pipz"))
+        assert "bob throws a 2" in watch.until("^")
+        write_file(tmp_path, DICE.replace('"dice"', '"pips"', 1))
+        screen = watch.until("bob rolls 2")
+        assert "#6 of 6" in screen
+        assert "^" not in screen
+        write_file(tmp_path, DICE.replace("JOIN", "ENTER").replace("ROLL", "THROW"))
+        assert "closed database" not in watch.until("no game yet")
+        write_file(tmp_path)
+        watch.until("alice rolls 5")
+        watch.type(b"q")
+        assert watch.ended() == 0, watch.lines

@@ -6,7 +6,7 @@ import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -92,7 +92,7 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
             (b"?", "play or pause"),
             (b"q", "#3 of 26"),
             (b"a", "everything"),
-            (b"\x1b[B\r", "as alice"),
+            (b"\x1b[B\x1b[B\r", "as alice"),
             (b"/", "a filter"),
             (b"x =\t", "x ="),
             (b"\x7f" * 3, "a filter"),
@@ -121,28 +121,27 @@ def test_a_terminal_of_any_kind(kind: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("keys", "status"),
+    ("ends", "status"),
     a_few(
-        [(b"q", 0), (b"\x04", 0), (b"\x03", 130), (b"/abc\x03", 130), (b"xyzqjjj", 0)], [(b"/abc\x03", 130)]
+        [
+            *((b"q", 0), (b"\x04", 0), (b"\x03", 130), (b"/abc\x03", 130), (b"xyzqjjj", 0)),
+            *((number, 128 + number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)),
+        ],
+        [(b"/abc\x03", 130), (signal.SIGTERM, 143)],
     ),
 )
-def test_keys_that_quit_leave_the_terminal_as_it_was(keys: bytes, status: int) -> None:
+def test_keys_and_signals_that_end_it_leave_the_terminal_as_it_was(
+    ends: bytes | signal.Signals, status: int
+) -> None:
     with Filled("watch", database_of(Path(TINY).name)) as watch:
         watch.until("? help")
-        watch.type(keys)
+        if isinstance(ends, bytes):
+            watch.type(ends)
+        else:
+            watch.signal(ends)
         assert watch.ended() == status
         assert watch.is_as_it_was()
         assert watch.typed() == 0
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("number", a_few([signal.SIGTERM, signal.SIGHUP, signal.SIGINT], [signal.SIGTERM]))
-def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
-    with Filled("watch", database_of(Path(TINY).name)) as watch:
-        watch.until("? help")
-        watch.signal(number)
-        assert watch.ended() == 128 + number
-        assert watch.is_as_it_was()
 
 
 @pytest.mark.full
@@ -161,20 +160,6 @@ def test_it_is_resized_while_it_runs() -> None:
             )
         watch.type(b"q")
         assert watch.ended() == 0
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "command", [["watch", TINY], ["relay", "-m", "reverse:udp://127.0.0.1:1@1", "--watch"]]
-)
-def test_without_a_terminal_it_reports_it(command: Sequence[str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*KIEBITZ, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "this needs a terminal" in done.stderr
-    assert len(done.stderr.splitlines()) <= 4
 
 
 @pytest.mark.full
@@ -221,22 +206,16 @@ def test_a_session_that_another_process_records_is_followed(lesson: Class, tmp_p
 
 
 @pytest.mark.full
-def test_a_relay_that_ends_is_reported_and_the_picture_stays(lesson: Class, tmp_path: Path) -> None:
-    database = tmp_path / "game.db"
-    with running(*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database), ready="listening on"):
-        lesson.register("alice")
-        watch = Filled("watch", str(database))
-        watch.until(ALICE)
-    with watch:
-        watch.until("the recording has ended")
-        assert ALICE in watch.screen
-        watch.type(b"q")
-        assert watch.ended() == 0
-        assert watch.is_as_it_was()
-
-
-@pytest.mark.full
-def test_a_recorder_that_is_killed_is_reported(lesson: Class, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (signal.SIGINT, "the recording has ended"),
+        (signal.SIGKILL, "the recording stopped without ending the session"),
+    ],
+)
+def test_the_end_of_a_recording_is_reported_and_the_picture_stays(
+    number: signal.Signals, words: str, lesson: Class, tmp_path: Path
+) -> None:
     database = tmp_path / "game.db"
     command = [*KIEBITZ, "relay", "-q", "-m", lesson.mode, "-w", str(database)]
     relay = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -246,13 +225,12 @@ def test_a_recorder_that_is_killed_is_reported(lesson: Class, tmp_path: Path) ->
         lesson.register("alice")
         with Filled("watch", str(database)) as watch:
             watch.until(ALICE)
-            os.killpg(relay.pid, signal.SIGKILL)
-            watch.until(
-                lambda screen: "the recording stopped without ending the session" in " ".join(screen.split())
-            )
+            os.killpg(relay.pid, number)
+            watch.until(lambda screen: words in " ".join(screen.split()))
             assert ALICE in watch.screen
             watch.type(b"q")
             assert watch.ended() == 0
+            assert watch.is_as_it_was()
     finally:
         relay.kill()
         relay.communicate()
