@@ -23,6 +23,9 @@ class Live:
         begin_ns = now_ns - 300 * SECOND_NS
         self._recorder = RotatingRecorder(str(path), "relay", "made up", started_ns=begin_ns, decode_as=ports)
         self._is_closed = False
+        self.path = str(path)
+        self.last = 1
+        """The number of events."""
         self.says(b"REGISTER;alice", 290).hears(b"REGISTERED", 290)
 
     def says(self, data: bytes, ago_s: float) -> Live:
@@ -30,6 +33,13 @@ class Live:
 
     def hears(self, data: bytes, ago_s: float) -> Live:
         return self._sent(self._talk.waits_until(self._at(ago_s)).hears(data))
+
+    def scores(self, count: int) -> None:
+        """Send as many scores, each of which is an event."""
+        for _ in range(count):
+            self.last += 1
+            self._talk.waits_until(self._at(0)).hears(f"SCORE;alice:{self.last}".encode())
+        self._sent(self._talk)
 
     def continue_in(self, path: Path) -> None:
         """Continue in another database."""

@@ -43,6 +43,11 @@ class Answer(NamedTuple):
         return error
 
 
+def fragment(place: Mapping[str, Any]) -> str:
+    """Return the fragment of an address."""
+    return f"#{urlencode({name.rstrip('_'): value for name, value in place.items()})}"
+
+
 def target(path: str, query: Mapping[str, Query]) -> str:
     """Return a path with parameters; `as_` becomes `as`, and None omits one."""
     given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
@@ -105,10 +110,19 @@ class Serving:
         assert port is not None
         return port
 
+    def at(self, **place: Any) -> str:
+        """Return the address of a moment; `as_` is `as`."""
+        return self.address + fragment(place)
+
     @property
     def key(self) -> str | None:
         """Return the key of the first link."""
         return key_of(self.address)
+
+    def link(self, player: str) -> str:
+        """Return a player's link, once it is there."""
+        until(lambda: player in self.links(), f"there is a link for {player}")
+        return f"http://{self.host}:{self.port}/?key={self.links()[player]}"
 
     def links(self) -> dict[str, str]:
         """Return the keys of the players' links, by name."""
@@ -117,18 +131,28 @@ class Serving:
             for name, link in re.findall(r"^  (.*): (http://\S+)$", self.out, re.MULTILINE)
         }
 
+    def ask(self, method: str, address: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+        """Send a request with these headers; of an event stream only the head is read."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=QUICK_S)
+        try:
+            connection.putrequest(method, address, "Host" in headers, skip_accept_encoding=True)
+            for name, value in headers.items():
+                connection.putheader(name, value)
+            if method == "POST":
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            is_stream = found.get("content-type", "").startswith("text/event-stream")
+            return Answer(response.status, found, b"" if is_stream else response.read())
+        finally:
+            connection.close()
+
     def get(
         self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET", **query: Query
     ) -> Answer:
         """Ask for a path without its slash; `as_` is the parameter `as`."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=QUICK_S)
-        try:
-            connection.request(method, target(path, query), headers=dict(headers or {}))
-            response = connection.getresponse()
-            found = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, found, response.read())
-        finally:
-            connection.close()
+        return self.ask(method, target(path, query), headers or {})
 
     def well(self, path: str, **query: Query) -> Any:
         """Return the JSON of a successful answer."""
@@ -184,9 +208,9 @@ def key_of(link: str) -> str | None:
 
 
 @contextmanager
-def serving(*arguments: str, **options: Any) -> Iterator[Serving]:
-    """Run a server at a port of its own; after the block, stop it and check that it exits successfully."""
-    server = Serving(*arguments, "--port", "0", **options)
+def serving(*arguments: str, port: int = 0, **options: Any) -> Iterator[Serving]:
+    """Run a server, by default at a port of its own; after the block, check that it exits successfully."""
+    server = Serving(*arguments, "--port", str(port), **options)
     try:
         yield server.ready()
         status = server.end()
@@ -353,11 +377,6 @@ JSON = {"Content-Type": "application/json", "Kiebitz-Hands": "1"}
 def post(
     server: Serving, body: Any, headers: dict[str, str] | None = None, path: str = "api/held", **query: Any
 ) -> Answer:
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=QUICK_S)
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    try:
-        connection.request("POST", target(path, query), data, JSON if headers is None else headers)
-        response = connection.getresponse()
-        return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
-    finally:
-        connection.close()
+    """Send a deed, by default as the page does."""
+    data = json.dumps(body).encode()
+    return server.ask("POST", target(path, query), JSON if headers is None else headers, data)

@@ -1,38 +1,27 @@
-"""Access control of `kiebitz serve`: keys, other sites, and players' links, for all addresses.
-
-Two sessions that differ only in values hidden from a player give the same answers through the player's link.
-"""
+"""Access control of `kiebitz serve`: keys, other sites, and players' links, for all addresses."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import CAPTURES, TINY, kiebitz
+from command import CAPTURES, TINY
+from conversation_files import blocks
 from processes_and_rows import until
-from secret_values import PLAYERS, SECRET, with_secrets
+from request_files import assert_safe, compare
 from served_pages import QUICK_S, Answer, Serving, own_address, serving
 from session_factory import Conversation, record
-from strength import a_few, every, times
+from snapshots import DATA
+from strength import every
 
-import kiebitz as library
 from kiebitz.cli.web.openapi import openapi
-from kiebitz.storage.read.visibility import Visibility
 
 PATHS = sorted(path[1:] for path, about in openapi()["paths"].items() if "get" in about)
 STATIC = ["", "theme.css", "app.js", "index.html", "nothing"]
-
-HEADERS = {
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cross-origin-resource-policy": "same-origin",
-}
 
 
 def takes(path: str, parameter: str) -> bool:
@@ -58,19 +47,6 @@ def begun(server: Serving, path: str, **query: Any) -> Answer:
         return Answer(stream.status, stream.headers, json.dumps(told).encode())
 
 
-def safe(answer: Answer, is_near: bool = True) -> None:
-    assert HEADERS.items() <= answer.headers.items()
-    # Elsewhere browsers complain of it, as the page is not encrypted.
-    assert answer.headers.get("cross-origin-opener-policy") == ("same-origin" if is_near else None)
-    policy = answer.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "frame-ancestors 'none'" in policy
-    assert "unsafe" not in policy
-    assert "*" not in policy
-    assert "access-control-allow-origin" not in answer.headers
-    assert "server" not in answer.headers
-
-
 # On loopback.
 
 
@@ -80,62 +56,8 @@ def near() -> Iterator[Serving]:
         yield server
 
 
-HERE = "http://127.0.0.1:{port}"
-
-REQUESTS: list[tuple[int, str, dict[str, str]]] = [
-    # Status, path, headers; without a host it is the server's own.
-    (200, "/api/sessions", {}),
-    (200, "/api/sessions", {"Host": "localhost"}),
-    (200, "/api/sessions", {"Host": "LOCALHOST:{port}"}),
-    (200, "/api/sessions", {"Host": "[::1]:{port}"}),
-    (200, "/api/sessions", {"Host": "127.0.0.1"}),
-    (200, "/api/sessions", {"Host": "127.0.0.1:1"}),
-    (403, "/api/sessions", {"Host": ""}),
-    (403, "/api/sessions", {"Host": "evil.example"}),
-    (403, "/api/sessions", {"Host": "evil.example:{port}"}),
-    (403, "/api/sessions", {"Host": "localhost.evil.example"}),
-    (403, "/api/sessions", {"Host": "127.0.0.1.evil.example:{port}"}),
-    (403, "/api/sessions", {"Host": "evil.example:80@127.0.0.1"}),
-    (403, "/api/sessions", {"Host": "127.0.0.1@evil.example"}),
-    (403, "/api/sessions", {"Host": "10.0.0.1"}),
-    (403, "/api/sessions", {"Host": "0.0.0.0:{port}"}),
-    (403, "/theme.css", {"Host": "evil.example"}),
-    (403, "/", {"Host": "evil.example"}),
-    (403, "/api/live", {"Host": "evil.example"}),
-    (403, "/api/sessions", {"Host": "evil.example", "X-Forwarded-Host": "localhost"}),
-    (200, "/api/sessions", {"Origin": HERE}),
-    (200, "/api/sessions", {"Origin": HERE, "X-Forwarded-Proto": "https"}),
-    (403, "/api/sessions", {"Origin": "null"}),
-    (403, "/api/sessions", {"Origin": ""}),
-    (403, "/api/sessions", {"Origin": "http://evil.example"}),
-    (403, "/api/sessions", {"Origin": "https://127.0.0.1:{port}"}),
-    (403, "/api/sessions", {"Origin": "http://127.0.0.1"}),
-    (403, "/api/sessions", {"Origin": "http://localhost:{port}"}),
-    (403, "/api/live", {"Origin": "http://evil.example"}),
-    (200, "/api/sessions", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}),
-    (200, "/theme.css", {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}),
-    (403, "/api/sessions", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),
-    (403, "/api/sessions", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}),
-    (403, "/api/sessions", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}),
-    (403, "/api/live", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}),
-    (403, "/theme.css", {"Sec-Fetch-Site": "cross-site"}),
-    (403, "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),
-    (403, "/api/sessions?key=", {"Host": "evil.example"}),
-    (403, "/api/sessions?key=x", {}),
-]
-
-
-@pytest.mark.parametrize(
-    ("status", "path", "headers"), REQUESTS, ids=[f"{row[0]} {row[1]} {row[2]}" for row in REQUESTS]
-)
-def test_no_other_site_reads_along(status: int, path: str, headers: dict[str, str], near: Serving) -> None:
-    given = {"Host": "127.0.0.1:{port}", **headers}
-    lines = [f"{name}: {value.replace('{port}', str(near.port))}" for name, value in given.items()]
-    answer = near.raw("\r\n".join([f"GET {path} HTTP/1.1", *lines, "", ""]).encode())
-    assert answer.status == status
-    safe(answer)
-    if status == 403:
-        assert len(answer.body) < 200
+def test_no_other_site_reads_along(near: Serving) -> None:
+    compare(blocks(DATA / "requests.txt")["access: no other site reads along"], near)
 
 
 def test_a_link_from_elsewhere_leads_to_the_page(near: Serving) -> None:
@@ -147,8 +69,8 @@ def test_a_link_from_elsewhere_leads_to_the_page(near: Serving) -> None:
 @pytest.mark.parametrize("path", [*map(placed, PATHS), *STATIC])
 def test_every_answer_says_what_a_page_may_do(path: str, near: Serving) -> None:
     for query in ({}, {"nothing": "1"}):
-        safe(begun(near, path, **query))
-    safe(near.get(path, method="POST"))
+        assert_safe(begun(near, path, **query))
+    assert_safe(near.get(path, method="POST"))
 
 
 # On another address.
@@ -178,7 +100,7 @@ def test_without_a_key_nothing_is_answered(path: str, far: Serving) -> None:
         assert answer.status == 403, key
         assert b"a key is required" in answer.body
         assert "set-cookie" not in answer.headers
-        safe(answer, is_near=False)
+        assert_safe(answer, is_near=False)
     assert far.get(path, headers={"Cookie": "kiebitz-key=x"}, method="HEAD").status == 403
 
 
@@ -267,85 +189,3 @@ def test_players_with_strange_names_have_links_that_open(tmp_path: Path) -> None
         assert len(shown) == len(names)
         for key in server.links().values():
             assert server.well("api/tables/1/events", key=key)["events"]
-
-
-# What a player's link shows.
-
-
-def hidden_values(events: list[Any], player: str, visibility: Visibility) -> Iterator[tuple[str, Any]]:
-    """Names and values that only other players received."""
-    for event in events:
-        if visibility.seen(event, player) is None:
-            for name, value in event.data.items():
-                if isinstance(value, (str, int)) and re.fullmatch(r"\w+", name):
-                    yield name, value
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("protocol", a_few(PLAYERS, ("maexchen",)))
-def test_no_address_shows_hidden_values(protocol: str, tmp_path: Path) -> None:
-    capture, player = PLAYERS[protocol]
-    first, second = tmp_path / "first" / "game.db", tmp_path / "second" / "game.db"
-    for path in (first, second):
-        path.parent.mkdir()
-    assert kiebitz("import", str(CAPTURES / capture), "-w", str(first)).status == 0
-    shutil.copy(first, second)
-    with_secrets(second, player)
-    with library.open(str(first)) as session, closing(session.timeline.connection):
-        visibility = Visibility(session.timeline)
-        events = [*session.timeline.events()]
-        values = dict(hidden_values(events, player, visibility))
-        messages = [message.id for message in session.messages()]
-        tables = {table.id: 0 for table in session.timeline.tables()} | {
-            event.table_id: event.seq for event in events
-        }
-    values = dict([*values.items()][: times(40, 1)])
-    filters = [None, f'named == "{SECRET}"', f'kind contains "{SECRET[:3]}"', "diag", "game"] + [
-        f"{name} == {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
-    ]
-    filters = filters[:: times(1, 6)]
-    with serving(str(first), str(second), "--player-links", "--host", own_address()) as server:
-        until(lambda: player in server.links(), "there are links", QUICK_S)
-        # It exists, and is shown to all players.
-        assert SECRET in server.get("api/messages", session=2, limit=1000, key=server.key).body.decode()
-        again = f"{player} (session 2)"
-        until(lambda: again in server.links(), "there is a link for the other session", QUICK_S)
-        keys = {1: server.links()[player], 2: server.links()[again]}
-        tried = 0
-        for path in PATHS:
-            for query in questions(path, tables, messages, filters):
-                told = [
-                    begun(server, query["path"], **query["query"], session=number, key=keys[number])
-                    if takes(path, "session")
-                    else begun(server, query["path"], **query["query"], key=keys[number])
-                    for number in (1, 2)
-                ]
-                assert told[0].status == told[1].status, query
-                # Each session has its number, and each link its own session.
-                bodies = [answer.body.replace(b'[{"number":2,', b'[{"number":1,') for answer in told]
-                assert bodies[0] == bodies[1], query
-                # A rejection repeats the request.
-                assert told[1].status != 200 or SECRET not in told[1].body.decode(), query
-                tried += told[1].status == 200
-        assert tried > times(40, 20)
-
-
-def questions(
-    path: str, tables: dict[int, int], messages: list[int], filters: list[str | None]
-) -> Iterator[dict[str, Any]]:
-    """Questions to an address, with all that it can be asked for."""
-    asked: list[dict[str, Any]] = [{"text": "x"} if path == "api/complete" else {}]
-    numbers = messages[:: max(len(messages) // times(40, 5), 1)] if "{message}" in path else [1]
-    if takes(path, "filter"):
-        asked = [{"filter": wanted, "limit": 500, "after": 0} for wanted in filters]
-    elif path == "api/live":
-        asked = [{"after": 0}]
-    for table, last in tables.items() if "{table}" in path else [(next(iter(tables)), 0)]:
-        if takes(path, "at") and path != "api/messages":
-            asked = [{"at": at} for at in sorted({*range(0, last + 1, max(last // times(12, 2), 1)), last})]
-        for number in numbers:
-            yield from (
-                {"path": placed(path, table, number), "query": query}
-                for query in asked
-                if path != "api/openapi.json"
-            )

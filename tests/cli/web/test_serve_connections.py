@@ -39,7 +39,6 @@ SMALL_BUFFER_BYTES = 4096
 MOST_FILES = 2_500
 """The documented limits of connections, and the server's own files."""
 
-PLAYER_STREAMS = 100
 CONNECTIONS_PER_BROWSER = 4
 PENDING = 600
 ANSWERS_BYTES = 128 << 20
@@ -278,28 +277,33 @@ def test_large_answers_that_are_not_read_take_limited_memory(path: Path) -> None
 
 
 @pytest.mark.full
-def test_one_players_link_cannot_take_all_event_streams() -> None:
+@pytest.mark.parametrize(
+    ("player", "limit", "whose"), [("alice", 100, "by this player's link"), (None, 400, "from this address")]
+)
+def test_one_link_or_address_cannot_take_all_event_streams(
+    player: str | None, limit: int, whose: str
+) -> None:
     with serving(TINY, "--host", "0.0.0.0", "--player-links") as server, ExitStack() as held:
         until(lambda: {"alice", "bob"} <= server.links().keys(), "there are players' links")
-        links = server.links()
+        key = server.key if player is None else server.links()[player]
 
         def listen(key: str | None) -> Live:
             return held.enter_context(server.live(key=key))
 
-        streams = [listen(links["alice"])]
+        streams = [listen(key)]
         while streams[-1].status == 200:
-            streams.append(listen(links["alice"]))
-        assert len(streams) == PLAYER_STREAMS + 1
+            streams.append(listen(key))
+        assert len(streams) == limit + 1
         refused = streams[-1]
         assert refused.status == 503
         assert refused.headers["retry-after"]
-        sentence = "too many live connections by this player's link (limit 100)"
-        assert json.loads(refused.body()) == {"error": sentence}
-        assert listen(links["bob"]).status == 200
-        assert listen(server.key).status == 200
+        assert json.loads(refused.body()) == {"error": f"too many live connections {whose} (limit {limit})"}
+        if player is not None:
+            assert listen(server.links()["bob"]).status == 200
+            assert listen(server.key).status == 200
         # A browser that reloads its page closes its stream.
         streams[0].close()
-        again = partial(server.get, "api/live", None, "HEAD", key=links["alice"])
+        again = partial(server.get, "api/live", None, "HEAD", key=key)
         until(lambda: again().status == 200, "the closed stream makes room")
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from browser import Look
-from command import kiebitz
 from live_session import Live
 from processes_and_rows import until
 from served_pages import QUICK_S, Serving, post, serving
@@ -199,14 +198,6 @@ def test_a_recording_that_continues_in_another_database_stays_late(tmp_path: Pat
         assert time.monotonic() - recorded_s >= 1.9
         first.close()
         until(lambda: not is_live(server), "it ends", QUICK_S)
-
-
-def test_a_delay_is_for_live_sessions(tmp_path: Path) -> None:
-    done = kiebitz("serve", str(tmp_path), "--delay", "0")
-    assert (done.status, "0<x<=3600" in done.err) == (2, True)
-    done = kiebitz("serve", str(tmp_path / "a.db"), "--delay", "3", "--reload")
-    assert done.status == 2
-    assert "--reload is for recorded sessions" in done.err
 
 
 @pytest.mark.parametrize("shown", range(1, 9))

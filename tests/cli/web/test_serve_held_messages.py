@@ -5,13 +5,18 @@ from typing import Any
 
 import pytest
 from command import TINY
+from conversation_files import blocks
 from held_messages import Relay, held_message, holding
 from processes_and_rows import until
-from served_pages import JSON, QUICK_S, Serving, own_address, post, serving
+from request_files import compare
+from served_pages import QUICK_S, Serving, own_address, post, serving
 from session_factory import Conversation
-from strength import every
+from snapshots import DATA
+from walks import deeds_of
 
 from kiebitz.storage.recording.recorder import Recorder
+
+REQUESTS = blocks(DATA / "requests.txt")
 
 
 @pytest.fixture(scope="module")
@@ -88,134 +93,13 @@ def test_news_of_it_are_pushed(server: Serving, relay: Relay) -> None:
             assert told.kind != "held"
 
 
-@pytest.mark.parametrize(
-    ("deed", "done"),
-    [
-        ({"do": "let-go", "number": 1}, ("let go", 1)),
-        ({"do": "drop", "number": 1}, ("drop", 1)),
-        ({"do": "change", "number": 1, "values": {"dice": "2,1"}}, ("change", 1, b"ANNOUNCE;2,1;token")),
-        ({"do": "answer", "number": 1, "text": "REJECTED"}, ("answer", 1, b"REJECTED")),
-        ({"do": "let-all-go"}, ("let all go", 1)),
-        ({"do": "drop-all"}, ("drop all", 1)),
-    ],
-    ids=lambda row: row.get("do") if isinstance(row, dict) else "",
-)
-def test_possible_actions(deed: dict[str, Any], done: tuple[Any, ...], server: Serving, relay: Relay) -> None:
-    relay.hold(held_message(1))
-    shows(server, [1])
-    answer = post(server, deed)
-    assert (answer.status, answer.json) == (200, {"do": deed["do"], "number": deed.get("number")})
-    assert relay.engine.done == [done]
-
-
-REFUSED: list[tuple[Any, int, str]] = [
-    ({"do": "let-go", "number": 9}, 409, "message 9 is no longer held"),
-    ({"do": "let-go"}, 409, "let-go needs the number of a message"),
-    ({"do": "change", "number": 9, "values": {}}, 409, "message 9 is no longer held"),
-    ({"do": "change", "number": 1, "values": {"dice": "4,2"}}, 409, "no field was changed"),
-    ({"do": "change", "number": 1, "values": {"dice": "9,9"}}, 409, "dice=9,9 does not fit"),
-    ({"do": "answer", "number": 1, "text": "REJETED"}, 409, "did you mean REJECTED?"),
-    ({"do": "answer", "number": 1, "text": ""}, 409, "has no message"),
-    ({"do": "sudo"}, 400, "the body is not a valid action"),
-    ({"do": "drop", "number": 1, "as": "root"}, 400, "the body is not a valid action"),
-    ({"do": "change", "number": 1, "values": {"dice": 7}}, 400, "the body is not a valid action"),
-    (b"", 400, "the body is not a valid action"),
-    (b"\0\xff", 400, "the body is not a valid action"),
-    (b"[" * 60_000, 400, "the body is not a valid action"),
-    (b" " * 70_000, 413, "a request has at most 65536 bytes"),
-]
-
-
-@pytest.mark.parametrize(("body", "status", "words"), every(8, REFUSED, lambda row: str(row[0])[:60]))
-def test_impossible_requests_raise_an_error(
-    body: Any, status: int, words: str, server: Serving, relay: Relay
-) -> None:
-    relay.hold(held_message(1))
-    shows(server, [1])
-    answer = post(server, body)
-    assert answer.status == status
-    assert words in answer.sentence
-    assert relay.engine.done == []
-
-
-def test_mismatches_are_reported_by_field(server: Serving, relay: Relay) -> None:
-    relay.hold(held_message(1))
-    shows(server, [1])
-    answer = post(server, {"do": "change", "number": 1, "values": {"dice": "9,9", "token": "a b"}})
-    assert answer.json["slips"].keys() == {"dice", "token"}
-    assert "a text with blanks must be quoted" in answer.json["slips"]["token"]
-
-
-@pytest.mark.full
-def test_the_second_of_two_decisions_is_refused(server: Serving, relay: Relay) -> None:
-    relay.hold(held_message(1))
-    shows(server, [1])
-    assert post(server, {"do": "drop", "number": 1}).status == 200
-    assert post(server, {"do": "let-go", "number": 1}).status == 409
-    assert relay.engine.done == [("drop", 1)]
+@pytest.mark.parametrize("title", [title for title in REQUESTS if title.startswith("held: ")])
+def test_requests_and_their_answers(title: str, server: Serving, relay: Relay) -> None:
+    deeds = {**deeds_of(relay), "listed": lambda *found: shows(server, [*map(int, found)])}
+    compare(REQUESTS[title], server, deeds)
 
 
 # Who may.
-
-ANOTHER_SITE: list[dict[str, str]] = [
-    # What a page of another site can have a browser send without asking.
-    {"Content-Type": "text/plain"},
-    {"Content-Type": "text/plain;application/json"},
-    {"Content-Type": "application/x-www-form-urlencoded"},
-    {"Content-Type": "multipart/form-data; boundary=x"},
-    {},
-    # Each half of what is needed.
-    {"Content-Type": "application/json"},
-    {"Kiebitz-Hands": "1"},
-    {"Kiebitz-Hands": "1", "Content-Type": "text/plain"},
-    # All of it, but from elsewhere.
-    {**JSON, "Origin": "http://evil.example"},
-    {**JSON, "Origin": "null"},
-    {**JSON, "Origin": "http://localhost:1"},
-    {**JSON, "Sec-Fetch-Site": "cross-site"},
-    {**JSON, "Sec-Fetch-Site": "same-site"},
-    {**JSON, "Host": "evil.example"},
-    {**JSON, "Host": "evil.example", "Origin": "http://evil.example"},
-]
-
-
-@pytest.mark.parametrize("headers", every(9, ANOTHER_SITE), ids=str)
-def test_no_other_site_acts(headers: dict[str, str], server: Serving, relay: Relay) -> None:
-    relay.hold(held_message(1))
-    shows(server, [1])
-    answer = post(server, {"do": "let-go", "number": 1}, headers)
-    assert answer.status == 403
-    assert answer.sentence
-    assert relay.engine.done == []
-
-
-def test_no_other_site_is_allowed_to_ask(server: Serving) -> None:
-    """A browser first asks whether it may send a custom header."""
-    headers = {
-        "Origin": "http://evil.example",
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type,kiebitz-hands",
-    }
-    for given in (headers, {**headers, "Origin": f"http://127.0.0.1:{server.port}"}):
-        answer = server.get("api/held", headers=given, method="OPTIONS")
-        assert answer.status in (403, 405)
-        assert not any(name.startswith("access-control") for name in answer.headers)
-
-
-def test_the_page_itself_acts(server: Serving, relay: Relay) -> None:
-    relay.hold(held_message(1))
-    shows(server, [1])
-    own = {**JSON, "Origin": f"http://127.0.0.1:{server.port}", "Sec-Fetch-Site": "same-origin"}
-    assert post(server, {"do": "let-go", "number": 1}, own).status == 200
-
-
-def test_nothing_but_post_acts(server: Serving, relay: Relay) -> None:
-    relay.hold(held_message(1))
-    shows(server, [1])
-    for method in ("PUT", "DELETE", "PATCH", "HEAD"):
-        server.get("api/held", headers=JSON, method=method)
-    server.get("api/held", headers=JSON, do="let-go", number=1)
-    assert relay.engine.done == []
 
 
 @pytest.mark.full

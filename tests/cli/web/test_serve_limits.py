@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from processes_and_rows import until
 from served_pages import Answer, Serving, serving, target
 from session_factory import Conversation
 from strength import times
@@ -83,43 +82,29 @@ def test_a_text_that_takes_long_is_reported_with_its_place(server: Serving) -> N
 @pytest.mark.full
 def test_too_many_slow_questions_are_refused_and_pictures_are_not(path: Path) -> None:
     with serving(str(path)) as server, ThreadPoolExecutor(130) as pool:
-        slow = [pool.submit(_status, server, EACH_A_LITTLE) for _ in range(130)]
+        slow = [pool.submit(_status, server) for _ in range(130)]
         time.sleep(1)
         for _ in range(5):
             assert server.get("api/tables/1/picture").status == 200
             with server.live() as stream:
                 assert stream.of_kind("status", 5)
-        statuses = []
-        for future in slow:
-            if future.done():
-                statuses.append(future.result())
-        assert statuses.count(503) >= 28
+        assert [future.result() for future in slow if future.done()].count(503) >= 28
         # The others are not waited for.
         assert server.end() == 130
 
 
 @pytest.mark.full
-def test_one_players_slow_questions_do_not_delay_another_key(path: Path) -> None:
+@pytest.mark.parametrize("player", ["alice", None])
+def test_slow_questions_of_one_link_or_address_do_not_delay_another(player: str | None, path: Path) -> None:
     count = 20
-    options = ("--host", "0.0.0.0", "--player-links")
+    options = ("--host", "0.0.0.0", "--player-links") if player else ()
     with serving(str(path), *options) as server, ThreadPoolExecutor(count) as pool:
-        until(lambda: "alice" in server.links(), "there is a link")
-        key = server.links()["alice"]
-        slow = [pool.submit(_status, server, EACH_A_LITTLE, key) for _ in range(count)]
+        if player:
+            server.link(player)
+        key, source = (server.links()[player], None) if player else (None, "127.0.0.2")
+        slow = [pool.submit(_status, server, key, source) for _ in range(count)]
         time.sleep(0.5)
         assert server.get("api/messages", None, "GET", key=server.key, filter="maexchen").status == 200
-        # In the order of arrival it would be the last.
-        assert sum(future.done() for future in slow) < count / 2
-        assert server.end() == 130
-
-
-@pytest.mark.full
-def test_one_address_s_slow_questions_do_not_delay_another(path: Path) -> None:
-    count = 20
-    with serving(str(path)) as server, ThreadPoolExecutor(count) as pool:
-        slow = [pool.submit(_status_from, server, "127.0.0.2") for _ in range(count)]
-        time.sleep(0.5)
-        assert server.get("api/messages", None, "GET", filter="maexchen").status == 200
         # In the order of arrival it would be the last.
         assert sum(future.done() for future in slow) < count / 2
         assert server.end() == 130
@@ -131,7 +116,7 @@ def test_it_ends_while_filters_are_looked_for(path: Path) -> None:
         server = Serving(str(path), "--port", "0").ready()
         try:
             for _ in range(4):
-                pool.submit(_status, server, EACH_A_LITTLE)
+                pool.submit(_status, server)
             time.sleep(0.5)
             begin = time.monotonic()
             assert server.end() == 130
@@ -141,20 +126,14 @@ def test_it_ends_while_filters_are_looked_for(path: Path) -> None:
             server.kill()
 
 
-def _status(server: Serving, wanted: str, key: str | None = None) -> int:
+def _status(server: Serving, key: str | None = None, source: str | None = None) -> int:
+    """Ask a slow question, perhaps from another address of this machine."""
+    address = None if source is None else (source, 0)
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60, source_address=address)
     try:
-        return server.get("api/messages", filter=wanted, key=key).status
-    except OSError:
-        return 0
-
-
-def _status_from(server: Serving, source: str) -> int | None:
-    """Ask a slow question from an address of this machine."""
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=60, source_address=(source, 0))
-    try:
-        connection.request("GET", target("api/messages", {"filter": EACH_A_LITTLE}))
+        connection.request("GET", target("api/messages", {"filter": EACH_A_LITTLE, "key": key}))
         return connection.getresponse().status
     except OSError:
-        return None
+        return 0
     finally:
         connection.close()

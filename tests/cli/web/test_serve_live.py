@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 from command import TINY, kiebitz
+from live_session import Live
 from maexchen_programs import Player, Server, play
 from networks import needs_libpcap, needs_rights
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from rotating_relays import relaying
-from served_pages import QUICK_S, Live, Serving, post, serving
+from served_pages import QUICK_S, Serving, post, serving
+from served_pages import Live as Stream
 from session_factory import Conversation
 from strength import a_few, times
 
@@ -27,7 +29,6 @@ from kiebitz.cli.web import event_stream as feed
 from kiebitz.cli.web.query_executor import QueryExecutor
 from kiebitz.cli.web.reader import ServedSession
 from kiebitz.cli.web.records import Status
-from kiebitz.dissectors.model import Item
 from kiebitz.storage.read.timeline import Timeline
 from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.session.follower import Follower
@@ -35,45 +36,11 @@ from kiebitz.storage.session.follower import Follower
 ENDS_WITHIN_S = 3.0
 
 
-class Recording:
-    """A session that is being recorded here, datagram by datagram."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-        self._recorder = Recorder(self.path, "relay", "made up", started_ns=0)
-        self._talk = Conversation()
-        self.record(self._talk.says(b"REGISTER;alice").hears(b"REGISTERED").items)
-        self.count = 1
-
-    def record(self, items: list[Item]) -> None:
-        self._recorder.record(items)
-        self._recorder.commit()
-
-    def rolls(self, count: int, more: str = "") -> None:
-        self._talk.items.clear()
-        for number in range(self.count, self.count + count):
-            self._talk.hears(f"SCORE;alice:{number}{more}".encode())
-        self.count += count
-        self.record(self._talk.items)
-
-    def last(self) -> int:
-        return int(rows(Path(self.path), "SELECT max(id) FROM events")[0][0] or 0)
-
-    def close(self) -> None:
-        self._recorder.close()
-
-
 @pytest.fixture
-def recording(tmp_path: Path) -> Iterator[Recording]:
-    made = Recording(tmp_path / "game.db")
+def recording(tmp_path: Path) -> Iterator[Live]:
+    made = Live(tmp_path / "game.db")
     yield made
     made.close()
-
-
-def game(path: Path, rounds: int) -> tuple[Server, Any]:
-    """Return a server, and a relay before it that records."""
-    server = Server(2, rounds)
-    return server, relaying("udp", server.port, path)
 
 
 def playing(server: Server, port: int) -> threading.Thread:
@@ -83,15 +50,12 @@ def playing(server: Server, port: int) -> threading.Thread:
     return thread
 
 
-def all_of(stream: Live, last: int, patience_s: float = 30.0) -> list[dict[str, Any]]:
+def all_of(stream: Stream, last: int, patience_s: float = 30.0) -> list[dict[str, Any]]:
+    """Return the events up to one, or those received by the timeout."""
     found: list[dict[str, Any]] = []
     end = time.monotonic() + patience_s
-    while int(stream.last_id or 0) < last:
+    while int(stream.last_id or 0) < last and time.monotonic() < end:
         told = stream.next(end - time.monotonic())
-        if told is None and stream.last_id is None and time.monotonic() > end:
-            break
-        if time.monotonic() > end:
-            break
         if told is not None and told.kind == "message":
             found += told.data["events"]
     return found
@@ -103,8 +67,8 @@ def once_and_in_order(events: list[dict[str, Any]], first: int, last: int) -> No
 
 def test_a_game_that_a_relay_records_is_reported_event_by_event(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
-    server, relay_of = game(path, times(12, 2))
-    with relay_of as relay, serving(str(path), "--player-links") as page:
+    server = Server(2, times(12, 2))
+    with relaying("udp", server.port, path) as relay, serving(str(path), "--player-links") as page:
         assert page.well("api/tables") == {"tables": [], "players": []}
         with page.live() as stream, page.live() as second:
             assert stream.of_kind("status") == {"live": True, "trouble": None, "ending": None}
@@ -129,15 +93,15 @@ def test_a_game_that_a_relay_records_is_reported_event_by_event(tmp_path: Path) 
 
 
 @pytest.mark.full
-def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> None:
-    recording.rolls(40)
-    last = recording.last()
+def test_after_a_place_and_after_the_server_was_killed(recording: Live) -> None:
+    recording.scores(40)
+    last = recording.last
     with serving(recording.path) as page:
         port = str(page.port)
         with page.live(after=30) as stream:
             events = all_of(stream, last)
             once_and_in_order(events, 31, last)
-            recording.rolls(3)
+            recording.scores(3)
             more = all_of(stream, last + 3)
             once_and_in_order(more, last + 1, last + 3)
             known = stream.last_id
@@ -145,17 +109,17 @@ def test_after_a_place_and_after_the_server_was_killed(recording: Recording) -> 
             with page.live(after=0, table=1) as other:
                 once_and_in_order(all_of(other, last + 3), 1, last + 3)
     # While it is away, more comes.
-    recording.rolls(2)
+    recording.scores(2)
     killed = Serving(recording.path, "--port", port).ready()
     killed.kill()
     again = Serving(recording.path, "--port", port).ready()
     try:
         with again.live(headers={"Last-Event-ID": known}, after=0) as stream:
             once_and_in_order(all_of(stream, last + 5), last + 4, last + 5)
-            recording.rolls(1)
+            recording.scores(1)
             once_and_in_order(all_of(stream, last + 6), last + 6, last + 6)
         with again.live(headers={"Last-Event-ID": str(last + 6)}) as stream:
-            recording.rolls(1)
+            recording.scores(1)
             once_and_in_order(all_of(stream, last + 7), last + 7, last + 7)
     finally:
         again.kill()
@@ -190,13 +154,13 @@ def test_a_players_copy_that_is_late_is_told_to_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_growth_is_reported_at_most_twice_a_second(recording: Recording) -> None:
+def test_growth_is_reported_at_most_twice_a_second(recording: Live) -> None:
     with serving(recording.path) as page, page.live() as stream:
         stream.of_kind("status")
         begin = time.monotonic()
         grown = []
         while time.monotonic() < begin + 2:
-            recording.rolls(1)
+            recording.scores(1)
             if (told := stream.next(0.05)) is not None and told.kind == "growth":
                 grown.append(told.data["messages"])
         assert 2 <= len(grown) <= 6
@@ -233,12 +197,12 @@ def test_several_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_picture_comes_with_the_events(recording: Recording) -> None:
+def test_a_picture_comes_with_the_events(recording: Live) -> None:
     with serving(recording.path) as page, page.live() as stream:
         stream.of_kind("status")
         known: set[str] = set()
         for _ in range(3):
-            recording.rolls(1)
+            recording.scores(1)
             picture = stream.of_kind("message")["picture"]
             names = {name for shape in ("wide", "tall") for name, _, _ in picture[shape]["pieces"]}
             assert names - known <= picture["fragments"].keys()
@@ -249,9 +213,9 @@ def test_a_picture_comes_with_the_events(recording: Recording) -> None:
 
 
 @pytest.mark.full
-def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Recording) -> None:
-    recording.rolls(1300)
-    last = recording.last()
+def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Live) -> None:
+    recording.scores(1300)
+    last = recording.last
     with serving(recording.path) as page, page.live(after=0) as stream:
         pushes = []
         while stream.last_id != str(last):
@@ -265,7 +229,7 @@ def test_many_events_come_in_pieces_with_a_picture_at_the_end(recording: Recordi
 
 
 def test_it_is_known_what_is_live_before_a_page_can_come(
-    recording: Recording, monkeypatch: pytest.MonkeyPatch
+    recording: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class SlowlyWatched(Follower):
         def __init__(self, timeline: Timeline, path: str) -> None:
@@ -289,7 +253,7 @@ def test_a_recorder_that_was_killed_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "game.db"
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from test_serve_live import Recording; recording = Recording(Path(sys.argv[1]))\n"
+        "from live_session import Live; recording = Live(Path(sys.argv[1]))\n"
         "print('there', flush=True); time.sleep(60)"
     )
     recorder = subprocess.Popen(
@@ -348,9 +312,9 @@ def test_a_recording_that_continues_in_other_databases_is_followed(tmp_path: Pat
 
 @pytest.mark.parametrize("count", [times(100, 20)])
 @pytest.mark.full
-def test_many_at_once_are_reported_the_same(count: int, recording: Recording) -> None:
-    recording.rolls(20)
-    last = recording.last() + 5
+def test_many_at_once_are_reported_the_same(count: int, recording: Live) -> None:
+    recording.scores(20)
+    last = recording.last + 5
     with serving(recording.path) as page, ThreadPoolExecutor(count) as pool:
         ready = threading.Barrier(count + 1)
 
@@ -363,7 +327,7 @@ def test_many_at_once_are_reported_the_same(count: int, recording: Recording) ->
         told = [pool.submit(listen, number) for number in range(count)]
         ready.wait(QUICK_S)
         for _ in range(5):
-            recording.rolls(1)
+            recording.scores(1)
         begin = time.monotonic()
         assert page.get("api/tables/1/picture").status == 200
         assert time.monotonic() < begin + 5
@@ -373,59 +337,24 @@ def test_many_at_once_are_reported_the_same(count: int, recording: Recording) ->
 
 
 @pytest.mark.full
-def test_more_than_it_takes_are_refused_in_a_sentence(recording: Recording) -> None:
-    with serving(recording.path) as page:
-        streams: list[Live] = []
-        try:
-            while len(streams) <= 410:
-                stream = page.live()
-                streams.append(stream)
-                if stream.status != 200:
-                    break
-            assert len(streams) == 401
-            assert streams[-1].status == 503
-            assert b"too many live connections from this address (limit 400)" in streams[-1].body()
-            streams[0].close()
-            until(lambda: page.get("api/live", method="HEAD").status == 200, "there is room", QUICK_S)
-        finally:
-            for stream in streams:
-                stream.close()
-
-
-@pytest.mark.full
-def test_a_slow_reader_costs_no_memory_and_gets_everything(recording: Recording) -> None:
+def test_a_slow_reader_costs_no_memory_and_gets_everything(recording: Live) -> None:
     flood, pieces = times(12_000, 3_000), 60
     with serving(recording.path) as page, page.live() as reader:
         reader.of_kind("status")
         idle = [page.live(after=0) for _ in range(5)]
-        recording.rolls(50)
-        all_of(reader, recording.last())
+        recording.scores(50)
+        all_of(reader, recording.last)
         before = page.memory()
         for _ in range(pieces):
-            recording.rolls(flood // pieces)
+            recording.scores(flood // pieces)
             time.sleep(0.02)
-        last = recording.last()
+        last = recording.last
         events = all_of(reader, last)
         assert events[-1]["id"] == last
         # What the flood makes is some hundred bytes an event, for each of those who do not read.
         assert page.memory() - before < 40_000_000
         for stream in idle:
             once_and_in_order(all_of(stream, last), 1, last)
-            stream.close()
-
-
-@pytest.mark.full
-def test_state_of_a_disconnected_client_is_freed(recording: Recording) -> None:
-    with serving(recording.path) as page:
-        page.get("api/sessions")
-        before = page.sockets()
-        streams = [page.live(after=0) for _ in range(20)]
-        assert page.sockets() >= before + 20
-        for stream in streams[:10]:
-            stream.close()
-        recording.rolls(1)
-        until(lambda: page.sockets() <= before + 12, "they are let go", QUICK_S)
-        for stream in streams[10:]:
             stream.close()
 
 
@@ -460,16 +389,21 @@ def test_it_ends_at_once_with_its_streams(
 
 
 @pytest.mark.full
-def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
+def test_a_relay_serves_what_it_records_with_the_options_of_serve(tmp_path: Path) -> None:
     path, port = tmp_path / "game.db", free_port("tcp")
     server = Server(2, 1)
-    with relaying("udp", server.port, path, "--serve", f"127.0.0.1:{port}") as relay:
+    options = "--serve", f"127.0.0.1:{port}", "--player-links", "--read-only"
+    with relaying("udp", server.port, path, *options) as relay:
         relay.wait_for("Ctrl-C ends it")
         assert f"http://127.0.0.1:{port}/" in relay.said
         page = At(port)
         with page.live() as stream:
             thread = playing(server, relay.port)
             assert len(stream.events(5)) >= 5
+            relay.wait_for("?key=")
+            assert post(page, {"do": "let-go", "number": 1}).sentence == (
+                "this server is read-only: it was started with --read-only"
+            )
             thread.join(PATIENCE_S)
             assert relay.stop() == 0
             while stream.next(3) is not None:
@@ -478,40 +412,6 @@ def test_a_relay_serves_what_it_records(tmp_path: Path) -> None:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), 1)
         assert "kiebitz serve exited" not in relay.said
-
-
-@pytest.mark.full
-def test_a_relay_takes_the_options_of_serve(tmp_path: Path) -> None:
-    path, port = tmp_path / "game.db", free_port("tcp")
-    server = Server(2, 1)
-    options = "--serve", f"127.0.0.1:{port}", "--player-links", "--read-only"
-    with relaying("udp", server.port, path, *options) as relay:
-        relay.wait_for("Ctrl-C ends it")
-        thread = playing(server, relay.port)
-        relay.wait_for("?key=")
-        held = At(port).get("api/held")
-        assert held.status == 200
-        assert post(At(port), {"do": "let-go", "number": 1}).sentence == (
-            "this server is read-only: it was started with --read-only"
-        )
-        thread.join(PATIENCE_S)
-        assert relay.stop() == 0
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["relay", "-m", "reverse:udp://127.0.0.1:9@127.0.0.1:0"],
-        ["sniff", "-i", "-"],
-        ["collect", "nats://127.0.0.1:9/class"],
-    ],
-    ids=lambda command: command[0],
-)
-def test_options_of_the_page_require_the_page(command: list[str], tmp_path: Path) -> None:
-    done = kiebitz(*command, "-w", str(tmp_path / "game.db"), "--player-links")
-    assert done.status == 2
-    assert "--player-links requires --serve" in done.err
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.full

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from command import TINY, kiebitz
+from conversation_files import blocks
 from page_queries import data_of, exported
-from served_pages import JSON, post, serving
+from request_files import compare
+from served_pages import post, serving
+from snapshots import DATA
 
 import kiebitz as library
 
@@ -19,15 +22,6 @@ HOSTILE = "\x1b[2J\u202e<script>"
 EVENT = {"kind": "event", "number": 3, "note": ""}
 MESSAGE = {"kind": "message", "number": 2, "note": "alice bluffs"}
 PLACED = [MESSAGE | {"table": None, "seq": None}, EVENT | {"table": 1, "seq": 3}]
-
-REFUSED: list[tuple[Any, dict[str, str] | None, int, str]] = [
-    ({"kind": "message", "number": 9999, "note": ""}, None, 409, "there is no message 9999 in this session"),
-    ({"kind": "event", "number": 1, "note": "x" * 1001}, None, 409, "a note has at most 1,000 characters"),
-    ({"kind": "table", "number": 1, "note": ""}, None, 400, "the body is not a valid action"),
-    ({"kind": "event", "number": 1 << 70, "note": ""}, None, 400, "the body is not a valid action"),
-    (EVENT, {"Content-Type": "text/plain"}, 403, "possible cross-site request"),
-    (EVENT, {**JSON, "Origin": "http://evil.example"}, 403, "cross-site"),
-]
 
 
 def stored(path: Path) -> list[tuple[Any, ...]]:
@@ -50,9 +44,7 @@ def test_marks_are_kept_by_the_database_and_by_nothing_that_is_passed_on(game: P
         assert server.well("api/marks") == {"marks": PLACED}
         for view in ("alice", "public"):
             assert server.well("api/marks", as_=view) == {"marks": []}
-        for body, headers, status, words in REFUSED:
-            answer = post(server, body, headers, path="api/marks")
-            assert (answer.status, words in answer.sentence) == (status, True), answer
+        compare(blocks(DATA / "requests.txt")["marks: what is refused"], server)
         assert server.well("api/marks") == {"marks": PLACED}
     assert data_of(exported(str(game), tmp_path / "all.html"))["marks"] == PLACED
     assert data_of(exported(str(game), tmp_path / "hers.html", "--as", "alice"))["marks"] == []
