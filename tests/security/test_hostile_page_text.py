@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from altered_captures import replaced
 from altered_sessions import recorded
-from browser import Look, Served, Sight, file_address, served
+from browser import Look, Sight, file_address
 from command import ODD, kiebitz
 from damaged_databases import SPOTS, damage
 from hostile_text import PLAYERS, spelt
 from page_queries import PANES, exported
+from served_pages import Serving, serving
 from strength import a_few, times
 
 MARKUP = (
@@ -105,7 +106,7 @@ def test_a_name_is_text_on_the_page_and_in_the_file(
     protocol: str, kind: str, tmp_path: Path, look: Look
 ) -> None:
     database = made(protocol, kind, tmp_path)
-    with served(database) as server:
+    with serving(database) as server:
         sight = look(server.at())
         said = harmless(sight)
         # As it is, it is there to be read.
@@ -132,7 +133,7 @@ def test_a_spoilt_database_is_text_too(kind: str, tmp_path: Path, look: Look) ->
     # Without these it is not read at all.
     kept = {"protocol", "transport", "direction", "severity", "kind", "client", "server"}
     damage(str(database), [spot for spot in SPOTS if spot.kind == kind and spot.column not in kept], MARKUP)
-    with served(str(database)) as server:
+    with serving(str(database)) as server:
         sight = look(server.at())
         # Of such a database some questions have no answer but a sentence.
         sight.expect("status of (400|404|503)")
@@ -146,7 +147,7 @@ def test_a_spoilt_database_is_text_too(kind: str, tmp_path: Path, look: Look) ->
 
 @pytest.mark.full
 def test_chatter_of_the_tests_own_players_is_text(look: Look, tmp_path: Path) -> None:
-    with served(ODD) as server:
+    with serving(ODD) as server:
         sight = look(server.at())
         harmless(sight)
         sight.leave()
@@ -157,8 +158,8 @@ def test_chatter_of_the_tests_own_players_is_text(look: Look, tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Iterator[Served]:
-    with served(ODD) as server:
+def tiny() -> Iterator[Serving]:
+    with serving(ODD) as server:
         yield server
 
 
@@ -189,7 +190,7 @@ FORBIDDEN = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_the_policy_refuses(what: str, tiny: Served, tmp_path: Path, look: Look) -> None:
+def test_the_policy_refuses(what: str, tiny: Serving, tmp_path: Path, look: Look) -> None:
     path = exported(ODD, tmp_path / "game.html")
     for address in (tiny.at(), file_address(path)):
         sight = look(address)

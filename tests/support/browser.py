@@ -9,20 +9,16 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-import signal
-import subprocess
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import descendants
 import pytest
-from command import spawn
-from processes_and_rows import PATIENCE_S
+from served_pages import fragment
 
 if TYPE_CHECKING:
     from playwright.sync_api import (
@@ -218,7 +214,7 @@ class Sight:
 
     def be(self, **place: Any) -> None:
         """Follow a link to another moment."""
-        self.tell(f"void (location.hash = {_hash(place)!r})")
+        self.tell(f"void (location.hash = {fragment(place)!r})")
 
     @property
     def seq(self) -> int:
@@ -341,74 +337,6 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _hash(place: Mapping[str, Any]) -> str:
-    return f"#{urlencode({name.rstrip('_'): value for name, value in place.items()})}"
-
-
-# What is looked at.
-
-
-class Served:
-    """A `kiebitz serve` that runs."""
-
-    def __init__(self, *arguments: str, port: int = 0) -> None:
-        self.process: subprocess.Popen[bytes] = spawn("serve", *arguments, "--port", str(port))
-        self.said: list[str] = []
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line.decode().rstrip())
-            if "Ctrl-C ends it" in line.decode():
-                break
-
-    @cached_property
-    def address(self) -> str:
-        """Return the link that shows everything."""
-        found = [line for line in self.said if line.startswith("http://")]
-        assert found, self.said
-        return found[0]
-
-    @property
-    def port(self) -> int:
-        port = urlsplit(self.address).port
-        assert port is not None
-        return port
-
-    def at(self, **place: Any) -> str:
-        """Return the address of a moment; `as_` is `as`."""
-        return self.address + _hash(place)
-
-    def link(self, player: str) -> str:
-        """Return the next link that is printed, which is this player's."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            name, _, link = line.decode().strip().partition(": ")
-            if name == player:
-                return link
-        raise AssertionError(f"no link for {player}")
-
-    def end(self) -> None:
-        """End it; it must do so well."""
-        self.process.send_signal(signal.SIGINT)
-        try:
-            _, err = self.process.communicate(timeout=PATIENCE_S)
-        finally:
-            self.process.kill()
-        assert self.process.returncode == 130, err
-        assert b"Traceback" not in err, err.decode()
-
-
-@contextmanager
-def served(*arguments: str, port: int = 0) -> Iterator[Served]:
-    """Yield a server for a block."""
-    server = Served(*arguments, port=port)
-    try:
-        yield server
-        server.end()
-    finally:
-        server.process.kill()
-        server.process.communicate()
-
-
 def file_address(path: Path, **place: Any) -> str:
     """Return the address of a file that is opened from the disk."""
-    return path.resolve().as_uri() + (_hash(place) if place else "")
+    return path.resolve().as_uri() + (fragment(place) if place else "")

@@ -8,21 +8,14 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode
-from urllib.request import urlopen
+from urllib.parse import parse_qs
 
-from browser import Served, Sight
+from browser import Sight
 from command import kiebitz
 
 SLIP = r"status of 400"
 """The browser's own message about an answer that rejects a filter."""
 PANES = ("events", "messages", "message", "diagnostics", "streams", "state", "sequence", "statistics")
-
-
-def asked(server: Served, path: str, **query: Any) -> Any:
-    given = urlencode({name.rstrip("_"): value for name, value in query.items()})
-    with urlopen(f"{server.address}api/{path}?{given}", timeout=20) as answer:
-        return json.load(answer)
 
 
 def place(sight: Sight) -> dict[str, str]:

@@ -14,15 +14,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from browser import Look, served
+from browser import Look, file_address
 from command import CAPTURES, kiebitz
+from imported_databases import copy_of_database
 from inspected_captures import items_of
 from live_session import Live
+from page_walks import take
 from processes_and_rows import until
-from recording_relays import Echo, relaying
+from recording_relays import relaying
 from served_pages import QUICK_S, serving
 from strength import a_few
 from two_rooms import later, two_rooms
+from walks import Walk, walks
 
 from kiebitz.cli.web import records
 from kiebitz.dissectors.model import End, Fault, Item, Stream
@@ -41,8 +44,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a database for each of some games."""
     folder = tmp_path_factory.mktemp("recorded")
     for name, capture in GAMES.items():
-        done = kiebitz("import", str(CAPTURES / capture), "-w", str(folder / f"{name}.db"))
-        assert done.status == 0
+        copy_of_database(capture, folder / f"{name}.db")
     return folder
 
 
@@ -86,22 +88,11 @@ def test_it_lists_all_sessions_of_a_folder_live_ones_first(folder: Path, live: L
         assert not any(one["trouble"] for one in home["sessions"])
         for one in home["sessions"]:
             for table in one["tables"]:
-                number, query = (
-                    table["table"]["table"],
-                    {"session": one["session"]["number"], "at": table["at"]},
-                )
-                board = server.get(f"api/tables/{number}/picture.svg", None, "GET", **query)
-                assert board.status == 200
+                query = {"session": one["session"]["number"], "at": table["at"]}
+                path = f"api/tables/{table['table']['table']}/picture.svg"
+                assert server.get(path, None, "GET", **query).status == 200
         assert server.get("api/home", {"if-none-match": answer.headers["etag"]}).status in (200, 304)
         until(lambda: "broken.db is not served" in server.err, "it says why")
-
-
-@pytest.mark.full
-def test_an_unchanged_summary_is_not_sent_again(recorded: Path) -> None:
-    with serving(str(recorded)) as server:
-        first = server.get("api/home")
-        again = server.get("api/home", {"if-none-match": first.headers["etag"]})
-        assert (again.status, again.body) == (304, b"")
 
 
 def test_a_session_is_called_by_the_name_that_it_was_given(tmp_path: Path) -> None:
@@ -118,10 +109,6 @@ def test_a_session_is_called_by_the_name_that_it_was_given(tmp_path: Path) -> No
         assert (named.stop(), unnamed.stop()) == (0, 0)
         kiebitz("sessions", str(tmp_path / "b.db"), "--rename", "1", "Gruppe 2")
         until(lambda: "Gruppe 2" in labels(), "it is renamed", QUICK_S)
-    for command in (("relay", "-m", "reverse:udp://127.0.0.1:9@0"), ("sniff", "-i", "-")):
-        refused = kiebitz(*command, "--name", "Ida", "--anonymize")
-        assert refused.status == 2
-        assert "--name excludes --anonymize" in refused.err
 
 
 @pytest.mark.full
@@ -151,20 +138,19 @@ def test_sessions_that_appear_in_a_folder_are_served(tmp_path: Path, recorded: P
 
 
 @pytest.mark.full
-def test_all_sessions_of_a_database(recorded: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", [":1", ":*"])
+def test_the_sessions_of_a_database(which: str, tmp_path: Path) -> None:
     database = tmp_path / "two.db"
     for name in ("maexchen", "schafkopf"):
         kiebitz("import", str(CAPTURES / GAMES[name]), "-w", str(database))
-    with serving(f"{database}:*") as server:
-        home = server.well("api/home")
-        assert (sorted(names(home)), home["watching"]) == (["two.db:1", "two.db:2"], False)
-
-
-@pytest.mark.full
-def test_a_single_session_has_no_home_page(recorded: Path) -> None:
-    with serving(str(recorded / "maexchen.db")) as server:
-        assert not server.well("api/sessions")["home"]
-        assert names(server.well("api/home")) == ["maexchen.db:1"]
+    with serving(f"{database}{which}") as server:
+        first = server.get("api/home")
+        assert sorted(names(first.json)) == (["two.db:1", "two.db:2"] if which == ":*" else ["two.db:1"])
+        assert not first.json["watching"]
+        # A single session has no home page.
+        assert server.well("api/sessions")["home"] == (which == ":*")
+        again = server.get("api/home", {"if-none-match": first.headers["etag"]})
+        assert (again.status, again.body) == (304, b"")
 
 
 @pytest.mark.full
@@ -306,32 +292,14 @@ def test_each_of_several_games_at_once_is_a_tile(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_tiles_of_games_lead_to_their_pictures(tmp_path: Path, look: Look) -> None:
-    with two_rooms(tmp_path) as arguments, served(*arguments) as server:
-        sight = look(f"{server.address}#at=6")
-        sight.until(lambda: sight.is_seen("#latest"), "the table is there")
-        sight.press("t")
-        sight.until(lambda: sight.texts("#several .tile-title") == ["room 7", "room 9"], "two tiles")
-        sight.tell("document.querySelectorAll('#several .tile')[1].click()")
-        sight.until(lambda: "game=2" in str(sight.tell("location.hash")), "the game is in the address")
-        sight.until(lambda: sight.texts("#game") == ["room 9"], "its name is shown")
-        sight.leave()
-
-
-@pytest.mark.full
-def test_tiles_of_games_are_in_the_exported_page(tmp_path: Path, look: Look) -> None:
+@pytest.mark.parametrize("walk", walks("page.txt", "*rooms").values())
+def test_tiles_of_games_lead_to_their_pictures(walk: Walk, tmp_path: Path, look: Look) -> None:
     page = tmp_path / "rooms.html"
-    with two_rooms(tmp_path) as arguments:
+    with two_rooms(tmp_path) as arguments, serving(*arguments) as server:
         assert kiebitz("export", *arguments, "-T", "html", "-o", str(page)).status == 0
-    sight = look(f"{page.as_uri()}#at=6")
-    sight.until(lambda: sight.is_seen("#latest"), "the table is there")
-    sight.press("t")
-    sight.until(lambda: sight.texts("#several .tile-title") == ["room 7", "room 9"], "two tiles")
-    sight.until(lambda: sight.texts("#several .tile-latest") == ["ann moves", "bob moves"], "each is its own")
-    sight.tell("document.querySelectorAll('#several .tile')[0].click()")
-    sight.until(lambda: "game=1" in str(sight.tell("location.hash")), "the game is in the address")
-    sight.until(lambda: sight.texts("#game") == ["room 7"], "its name is shown")
-    sight.leave()
+        sight = look(server.at(at=6) if walk.session == "rooms" else file_address(page, at=6))
+        take(walk, sight)
+        sight.leave()
 
 
 def test_a_server_that_is_not_there_is_an_alarm_before_the_first_game(tmp_path: Path) -> None:
@@ -357,14 +325,6 @@ def test_the_home_page_s_event_stream_has_news_at_once(tmp_path: Path) -> None:
         assert relay.stop() == 0
 
 
-@pytest.mark.parametrize("arguments", [["--reload", "-P"]])
-def test_a_folder_is_not_reloaded(arguments: list[str], recorded: Path) -> None:
-    description = Path(__file__).parents[3] / "docs" / "examples" / "roborally.toml"
-    done = kiebitz("serve", str(recorded), *arguments, str(description))
-    assert done.status == 2
-    assert f"--reload needs sessions, and {recorded} is a folder: name its databases" in done.err
-
-
 # In a browser.
 
 SIZES = [(1920, 1080), (1280, 720), (390, 844)]
@@ -375,7 +335,7 @@ def test_the_page_begins_with_all_sessions(
     width: int, height: int, folder: Path, live: Live, look: Look
 ) -> None:
     live.says(f"{HOSTILE};x".encode(), 1)
-    with served(str(folder)) as server:
+    with serving(str(folder)) as server:
         sight = look(server.address, width=width, height=height)
         sight.until(lambda: len(sight.texts(".tile")) == 4, "there are four cards")
         assert sight.text("#home-counts") == "4 sessions · 1 live table"
@@ -398,7 +358,7 @@ SHARE = """(selector) => [...document.querySelectorAll(selector)].reduce((area, 
 @pytest.mark.parametrize(("width", "height"), a_few(SIZES, [(1920, 1080)]))
 def test_six_tables_fill_the_projector(width: int, height: int, tmp_path: Path, look: Look) -> None:
     names = ["all are gone", "no server", "one is gone", "over", "plays", "thinks"]
-    with recording(tmp_path, *names), served(str(tmp_path)) as server:
+    with recording(tmp_path, *names), serving(str(tmp_path)) as server:
         sight = look(server.address, width=width, height=height)
         sight.expect("net::ERR_|status of 503")
         sight.until(lambda: sight.texts(".tile-title") == names, "all have their places")
@@ -425,80 +385,18 @@ def test_six_tables_fill_the_projector(width: int, height: int, tmp_path: Path, 
 TEXTS = "(selector) => [...document.querySelectorAll(selector)].map((one) => one.innerText)"
 
 
-def register(relay: Echo, player: str) -> Any:
-    """Register a player through a relay; return the address to which the server answers."""
-    relay.client.sendto(f"REGISTER;{player}".encode(), ("127.0.0.1", relay.port))
-    _, address = relay.server.recvfrom(65_535)
-    for said in (b"REGISTERED", b"ROUND STARTING;b8a6", f"ROUND STARTED;1;{player}".encode()):
-        relay.server.sendto(said, address)
-    return address
-
-
 @pytest.mark.full
-def test_forty_databases_and_a_wall_of_tables_behind_relays(
-    tmp_path: Path, recorded: Path, look: Look
-) -> None:
-    for number in range(38):
-        shutil.copy(recorded / "maexchen.db", tmp_path / f"old{number:02}.db")
-    with (
-        relaying(tmp_path / "quiet.db") as quiet,
-        relaying(tmp_path / "wrong.db") as wrong,
-        served(str(tmp_path)) as server,
-    ):
-        register(quiet, "alice")
-        address = register(wrong, "bob")
+def test_one_comes_to_a_session_and_back(folder: Path, look: Look) -> None:
+    (walk,) = walks("page.txt", "folder").values()
+    with serving(str(folder)) as server:
         sight = look(server.address)
-        sight.until(
-            lambda: sight.text("#home-counts") == "40 sessions · 2 live tables", "both tables are live"
-        )
-        assert len(sight.texts("#home-recorded .tile")) == 38
-        # The diagnostic is recorded once the table plays on.
-        for said in (b"NONSENSE\xff", b"ANNOUNCED;bob;3,1"):
-            wrong.server.sendto(said, address)
-        sight.until(
-            lambda: "server: the bytes ff" in "".join(sight.texts(".tile-alerts")), "there is an alert"
-        )
-        (alarmed,) = [card for card in sight.texts("#home-live .tile") if "server: " in card]
-        assert "Mäxchen" in alarmed
-        assert (quiet.stop(), wrong.stop()) == (0, 0)
-        sight.until(lambda: sight.text("#home-counts") == "40 sessions", "both have ended")
-        sight.leave()
-
-
-@pytest.mark.full
-def test_one_comes_to_a_session_and_back_by_keys(folder: Path, look: Look) -> None:
-    with served(str(folder)) as server:
-        sight = look(server.address)
-        sight.until(lambda: len(sight.texts(".tile")) == 3, "there are three cards")
-        card = sight.one("#home-recorded li:nth-child(2) a")
-        card.focus()
-        sight.press("ArrowRight", "Space", "Enter")
-        sight.until(lambda: sight.is_seen("#board"), "the session is opened")
-        assert not sight.is_seen("#home")
-        assert "#session=" in sight.address or "#table=" in sight.address
-        sight.press("o")
-        sight.until(lambda: sight.is_seen("#home"), "the home page is back")
-        sight.page.go_back()
-        sight.until(lambda: sight.is_seen("#board"), "the session is back")
-        sight.one("#home-button").click()
-        sight.until(lambda: sight.is_seen("#home") and len(sight.texts(".tile")) == 3, "it is back again")
-        sight.leave()
-
-
-@pytest.mark.full
-def test_links_to_a_position_survive(folder: Path, look: Look) -> None:
-    with served(str(folder)) as server:
-        # By name it is the second database.
-        sight = look(server.at(session=2, table=1, at=5))
-        sight.until_at(5)
-        assert not sight.is_seen("#home")
-        assert "maexchen.db:1" in sight.text("#name")
+        take(walk, sight)
         sight.leave()
 
 
 @pytest.mark.full
 def test_a_new_session_and_a_new_alert_appear(tmp_path: Path, look: Look) -> None:
-    with served(str(tmp_path)) as server:
+    with serving(str(tmp_path)) as server:
         sight = look(server.address)
         sight.until(lambda: "no session yet" in sight.text("#home-empty"), "it says that it waits")
         live = Live(tmp_path / "game.db")

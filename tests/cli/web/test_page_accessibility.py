@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Look, Served, Sight, file_address, served
+from browser import Look, Sight, file_address
 from command import CAPTURES, ROOT, kiebitz
 from page_queries import PANES, SLIP, exported
 from probe_command import server
 from processes_and_rows import free_port
+from served_pages import Serving, serving
 from strength import GAMES
 
 pytestmark = pytest.mark.full
@@ -25,8 +26,8 @@ SCHEMES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[Served]:
-    with served(
+def address() -> Iterator[Serving]:
+    with serving(
         str(CAPTURES / GAMES["schafkopf"]), str(CAPTURES / "maexchen-two-servers-restart.pcapng")
     ) as server:
         yield server
@@ -60,7 +61,7 @@ def follow(sight: Sight, step: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("size", SIZES)
-def test_no_view_has_violations(size: str, scheme: str, address: Served, look: Look) -> None:
+def test_no_view_has_violations(size: str, scheme: str, address: Serving, look: Look) -> None:
     width, height = SIZES[size]
     # The tool is a script that the page's own policy keeps out.
     sight = look(address.at(at=30), width=width, height=height, bypass_csp=True, **SCHEMES[scheme])

@@ -12,14 +12,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from browser import Look, Sight, served
+from browser import Look, Sight
 from command import CAPTURES, kiebitz
 from live_replays import ended, playing
 from maexchen_programs import Player, Server
-from page_queries import asked, place
+from page_walks import take
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running, until
 from relayed_class import Class
+from served_pages import own_address, serving
 from strength import GAMES
+from walks import walks
 
 ENDED = "ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE)"
 """The browser itself complains of a server that has ended, and of none."""
@@ -91,13 +93,13 @@ SENTENCES = """() => {
 def test_on_a_projector_each_sentence_stays_long_enough_to_be_read(tmp_path: Path, look: Look) -> None:
     with (
         relayed_game(tmp_path / "game.db", rounds=30) as play,
-        served(str(tmp_path / "game.db")) as server,
+        serving(str(tmp_path / "game.db")) as server,
     ):
         sight = look(server.at(projector=1))
         sight.tell(SENTENCES)
         play()
         # What all at the table may know is quicker than can be read.
-        seen = asked(server, "tables/1/events", as_="public", after=0, limit=500)["events"]
+        seen = server.well("api/tables/1/events", as_="public", after=0, limit=500)["events"]
         sight.page.wait_for_timeout(4000)
         told = sight.tell("window.told")
         gaps = [after - before for (before, _), (after, _) in pairwise(told)]
@@ -108,58 +110,11 @@ def test_on_a_projector_each_sentence_stays_long_enough_to_be_read(tmp_path: Pat
 
 def test_it_follows_and_one_that_has_gone_back_stays(lesson: Class, tmp_path: Path, look: Look) -> None:
     database = tmp_path / "game.db"
-    with relayed(lesson, database), served(str(database)) as server:
-        sight = look(server.at())
-        sight.expect(ENDED)
-        sight.tells("anna is registered")
-        assert sight.text("#how") == "live"
-        assert sight.text("#kind") == "live"
-        assert "at" not in place(sight)
-        lesson.register("bert")
-        sight.tells("bert is registered")
-        assert "at" not in place(sight), "what is followed has no moment"
-        sight.press("ArrowLeft")
-        sight.until_at(1)
-        sight.until(lambda: sight.text("#how") == "paused", "it follows no more")
-        lesson.register("carl")
-        lesson.register("dora")
-        sight.until(lambda: sight.count == 4, "it hears of them")
-        sight.page.wait_for_timeout(300)
-        assert sight.seq == 1
-        sight.tells("anna is registered")
-        assert keys(sight) == [1, 2, 3, 4]
-        sight.press("End")
-        sight.tells("dora is registered")
-        assert sight.text("#how") == "live"
-        lesson.register("emil")
-        sight.tells("emil is registered")
-        # By the button, too.
-        sight.press("Home")
-        sight.until_at(1)
-        sight.one("#live").click()
-        sight.tells("emil is registered")
-        # Playing to the end is following again.
-        sight.press("Home")
-        sight.until_at(1)
-        for _ in range(6):
-            sight.press("+")
-        sight.press("Space")
-        sight.until(lambda: sight.text("#how") == "live", "it is followed again")
-        # Panes grow along.
-        sight.pane("messages")
-        count = len(sight.texts("#pane-messages .row"))
-        lesson.register("fritz")
-        sight.until(lambda: len(sight.texts("#pane-messages .row")) > count, "messages come, too")
-        sight.pane("streams")
-        sight.until(lambda: "fritz" in sight.text("#pane-streams"), "and streams")
-        # A filter lets through what it would let through.
-        sight.pane("events")
-        sight.be(filter='actor == "gerd"')
-        sight.until(lambda: keys(sight) == [], "there is none yet")
-        lesson.register("gerd")
-        lesson.register("hans")
-        sight.until(lambda: len(keys(sight)) == 1, "and then one")
-    sight.until(lambda: sight.text("#notice") != "", "it says that nobody is there any more")
+    with ExitStack() as opened:
+        opened.enter_context(relayed(lesson, database))
+        server = opened.enter_context(serving(str(database)))
+        (walk,) = walks("page.txt", "live").values()
+        take(walk, look(server.at()), {"register": lesson.register, "stop": opened.close})
 
 
 def test_a_server_that_was_away_is_found_again_and_nothing_is_lost(
@@ -168,7 +123,7 @@ def test_a_server_that_was_away_is_found_again_and_nothing_is_lost(
     database = tmp_path / "game.db"
     port = free_port("tcp")
     with relayed(lesson, database):
-        with served(str(database), port=port) as server:
+        with serving(str(database), port=port) as server:
             sight = look(server.at())
             sight.expect(ENDED)
             sight.tells("anna is registered")
@@ -179,14 +134,14 @@ def test_a_server_that_was_away_is_found_again_and_nothing_is_lost(
         for number in range(30):
             lesson.register(f"player{number}")
         until(lambda: len(rows(database, "SELECT 1 FROM events")) == 32, "all are stored")
-        with served(str(database), port=port):
+        with serving(str(database), port=port):
             sight.tells("player29 is registered")
             sight.until(lambda: sight.text("#notice") == "", "nothing is wrong any more")
             sight.until(lambda: keys(sight) == list(range(1, 33)), "all are listed")
             # Once again, and one more after that.
             lesson.register("carl")
             sight.tells("carl is registered")
-        with served(str(database), port=port):
+        with serving(str(database), port=port):
             lesson.register("dora")
             sight.tells("dora is registered")
             sight.until(lambda: keys(sight) == list(range(1, 35)), "these are, too")
@@ -197,7 +152,7 @@ def test_a_refused_stream_is_explained_and_tried_again(lesson: Class, tmp_path: 
     database = tmp_path / "game.db"
     with (
         relayed(lesson, database),
-        served(str(database), "--host", "0.0.0.0", "--player-links") as server,
+        serving(str(database), "--host", "0.0.0.0", "--player-links") as server,
         ExitStack() as held,
     ):
         link = urlsplit(server.link("anna"))
@@ -236,7 +191,7 @@ def test_a_recorded_game_played_through_a_relay_grows_event_by_event(
     with (
         playing(str(recorded), "--serve", f"{address}=127.0.0.1:{behind}", "-q") as server,
         running(*KIEBITZ, "relay", *mode, "-q", "-w", str(database), ready="listening on"),
-        served(str(database)) as page,
+        serving(str(database)) as page,
     ):
         sight = look(page.at())
         sight.expect(ENDED)
@@ -250,7 +205,7 @@ def test_a_recorded_game_played_through_a_relay_grows_event_by_event(
         while client.poll() is None:
             sight.page.wait_for_timeout(100)
         assert ended(server)[0] == 0
-        events = asked(page, "tables/1/events", after=0, limit=500)["events"]
+        events = page.well("api/tables/1/events", after=0, limit=500)["events"]
         sight.tells(events[-1]["sentence"])
         assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
         sight.until(lambda: keys(sight) == list(range(1, len(events) + 1)), "all are listed")
@@ -262,24 +217,10 @@ def test_a_recorded_game_played_through_a_relay_grows_event_by_event(
 # Whose page it is.
 
 
-def own_address() -> str | None:
-    """Return an address of this machine that others can reach; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return None
-        found: str = probe.getsockname()[0]
-        return None if found.startswith("127.") else found
-
-
 def test_a_players_link_shows_observable_values_only(tmp_path: Path, look: Look) -> None:
-    host = own_address()
-    if host is None:
-        pytest.skip("this machine has no address but its own loopback")
     with (
         relayed_game(tmp_path / "game.db", rounds=4) as play,
-        served(str(tmp_path / "game.db"), "--host", host, "--player-links") as server,
+        serving(str(tmp_path / "game.db"), "--host", own_address(), "--player-links") as server,
     ):
         link = server.link("alice")
         everybody, alice = look(server.address), look(link)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from browser import Look, served
+import pytest
+from browser import Look
 from command import CAPTURES, TINY
+from served_pages import serving
 from strength import GAMES
 
 BROKEN = b'protocol = "dice"\nport = 4321\n[messages]\nROLL = "c: faces=interger"\n'
@@ -15,7 +17,7 @@ DROP = """([name, text]) => {
 
 
 def test_chosen_and_dropped_files_are_opened_by_the_server(look: Look) -> None:
-    with served(TINY) as server:
+    with serving(TINY) as server:
         sight = look(server.address, width=390, height=844)
         sight.one("#opener-button").click()
         assert sight.overflow() == 0
@@ -35,8 +37,9 @@ def test_chosen_and_dropped_files_are_opened_by_the_server(look: Look) -> None:
         sight.leave()
 
 
+@pytest.mark.full
 def test_spectators_have_no_choice_of_files(look: Look) -> None:
-    with served(TINY, "--spectator-delay", "1") as server:
+    with serving(TINY, "--spectator-delay", "1") as server:
         sight = look(f"http://127.0.0.1:{server.port}/")
         assert not sight.is_seen("#opener-button")
         sight.tell(DROP, ["dice.toml", BROKEN.decode()])

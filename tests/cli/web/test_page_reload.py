@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browser import Look, Sight, served
+from browser import Look, Sight
 from dice_file import DICE, OTHER, capture_game, write_file
+from served_pages import serving
 
 pytestmark = pytest.mark.full
 
@@ -25,7 +26,7 @@ def shows(sight: Sight, selector: str, text: str) -> bool:
 def test_a_saved_file_changes_the_page(tmp_path: Path, look: Look) -> None:
     capture = capture_game(tmp_path)
     file = write_file(tmp_path)
-    with served(capture, "-P", file, "--reload") as server:
+    with serving(capture, "-P", file, "--reload") as server:
         sight = look(server.at(table=1, at=5))
         sight.until(lambda: shows(sight, "#pane-events", "alice rolls 5"), "the events")
         # The page loads itself again and may break off a request; the server ends first.
