@@ -106,7 +106,7 @@ def test_a_failure_leaves_the_database_as_it_was(database: Path, monkeypatch: py
     def fails(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("kiebitz.storage.recording.inspection.gather", fails)
+    monkeypatch.setattr("kiebitz.storage.derived.redissect.insert", fails)
     done = kiebitz("redissect", str(database))
     assert done.status == 1
     assert "the disk is full" in done.err
