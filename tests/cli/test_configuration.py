@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, TINY, kiebitz
-from conversation_files import Block, blocks, check
+from conversation_files import Block, blocks, check_below
 from hypothesis import given
 from hypothesis import strategies as st
 from served_pages import serving
-from snapshots import DATA, as_bytes, marked
+from snapshots import DATA, as_bytes
 
 from kiebitz.cli.configuration.reading import parse_configuration
 from kiebitz.cli.configuration.settings import ConfigurationError
@@ -35,7 +35,7 @@ def test_a_mistake_is_reported_at_its_place(file: Path, block: Block) -> None:
     done = kiebitz("events", TINY)
     assert (done.status, done.out) == (2, "")
     said = done.err.replace(str(file), "FILE").splitlines()
-    check(block, "\n".join([*block.steps, *(f"    {marked(line.encode(), ())}" for line in said)]))
+    check_below(block, said)
 
 
 def test_help_is_there_whatever_is_wrong(file: Path) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from browser import Eyes, file_address
 from command import CAPTURES, ROOT, kiebitz
-from conversation_files import Block, blocks, check
+from conversation_files import Block, blocks, check_below
 from hostile_text import is_harmless
 from probe_command import results, server
 from processes_and_rows import free_port
 from screens import Filled
-from snapshots import DATA, as_bytes, marked
+from snapshots import DATA, as_bytes
 from strength import a_few
 from terminals import OnTerminal
 
@@ -215,7 +215,7 @@ def test_results_are_reported_so(block: Block, capsys: pytest.CaptureFixture[str
     else:
         print_results(results)
     lines = (file.getvalue().decode() or capsys.readouterr().out).splitlines()
-    check(block, "\n".join([*block.steps, *(f"    {marked(line.encode(), ()) or '␊'}" for line in lines)]))
+    check_below(block, lines)
 
 
 def test_all_reported_texts_are_harmless(capsys: pytest.CaptureFixture[str]) -> None:

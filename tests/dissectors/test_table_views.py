@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from conversation_files import Block, blocks, check
+from conversation_files import Block, blocks, check_below
 from game_scenes import okey, said, scene, view
-from snapshots import DATA, marked
+from snapshots import DATA
 from terminal_scenes import event
 
 from kiebitz.dissectors.game.view import Hand, Line, Scene, Seat, View
@@ -77,7 +77,7 @@ def test_a_state_is_seen_so(block: Block) -> None:
     shown = [line for line in seen if line not in usual]
     headings = {line.partition(":")[0] for line in seen}
     shown += [f"- {line}" for line in usual if line.partition(":")[0] not in headings]
-    check(block, "\n".join([*block.steps, *(f"    {marked(line.encode(), [])}" for line in shown)]))
+    check_below(block, shown)
 
 
 def test_the_game_of_the_latest_event_is_that_of_a_game_which_is_on() -> None:

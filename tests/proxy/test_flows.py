@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from conversation_files import Block, blocks, check
+from conversation_files import Block, blocks, check_below
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from snapshots import DATA
@@ -92,7 +92,7 @@ FILES: dict[str, Make] = {
 def test_cases(block: Block) -> None:
     make = FILES[block.path.name]
     lines, items = play(block.steps, make)
-    check(block, "\n".join([*block.steps, *(f"    {line}" for line in lines)]))
+    check_below(block, lines)
     assert {item.stream.transport for item in items} <= {block.path.name[:3]}
     if block.path.name == "udp_flows.txt":
         return

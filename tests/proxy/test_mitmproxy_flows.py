@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conversation_files import Block, blocks, check
+from conversation_files import Block, blocks, check_below
 from mitmproxy.tcp import TCPFlow, TCPMessage
 from mitmproxy.test.tflow import ttcpflow, tudpflow
 from mitmproxy.udp import UDPFlow, UDPMessage
@@ -68,7 +68,7 @@ def test_cases(block: Block, tmp_path: Path) -> None:
     items, notices = journaled(block.steps[0].split("; "), tmp_path)
     # But for the time of an end.
     lines = [re.sub(r"^(\d+ [a-z]+) \d+$", r"\1", line) for line in told(items)] + notices
-    check(block, "\n".join([*block.steps, *(f"    {line}" for line in lines)]))
+    check_below(block, lines)
     assert {item.stream.transport for item in items} <= {*re.findall("tcp|udp", block.steps[0])}
 
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from command import ROOT
-from conversation_files import Block, blocks, check
+from conversation_files import Block, blocks, check_below
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from snapshots import DATA
@@ -233,7 +233,7 @@ def merged(steps: Iterable[str]) -> list[str]:
 
 @pytest.mark.parametrize("block", blocks(DATA / "taps.txt").values(), ids=lambda block: block.title)
 def test_cases(block: Block) -> None:
-    check(block, "\n".join([*block.steps, *(f"    {line}" for line in merged(block.steps))]))
+    check_below(block, merged(block.steps))
 
 
 def test_little_waits_for_what_never_comes() -> None:

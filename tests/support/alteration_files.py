@@ -172,7 +172,7 @@ def played(block: Block) -> Iterator[str]:
 
 
 class Scene(NamedTuple):
-    """What a text has below one `$`: its options, the protocol, and each step with the lines below it."""
+    """The part of a text below one `$`: its options, the protocol, and each step with the lines below it."""
 
     options: str
     protocol: str
@@ -235,15 +235,13 @@ class Scene(NamedTuple):
 def scenes(block: Block) -> list[Scene]:
     """Return the scenes of a block."""
     found: list[Scene] = []
-    for text in block.text.splitlines():
-        if text.startswith("$ "):
-            found.append(Scene(text[2:], "maexchen", []))
-        elif text == "tcp":
+    for step, lines in block.found:
+        if step.startswith("$ "):
+            found.append(Scene(step[2:], "maexchen", []))
+        elif step == "tcp":
             found[-1] = found[-1]._replace(protocol="okey")
-        elif not text.startswith("    "):
-            found[-1].steps.append((text, []))
-        elif found[-1].steps:
-            found[-1].steps[-1][1].append(text[4:])
+        else:
+            found[-1].steps.append((step, lines))
     return found
 
 
@@ -315,13 +313,8 @@ class Case(NamedTuple):
 
 def cases(title: str) -> list[Case]:
     """Return the cases of a block: a protocol's, or those that are forced."""
-    found: list[Case] = []
-    for text in blocks(CONVERSATIONS)[title].text.splitlines():
-        if text.startswith("    "):
-            found[-1].lines.append(text[4:])
-        else:
-            found.append(Case(title.partition(",")[0], text, []))
-    return found
+    protocol = title.partition(",")[0]
+    return [Case(protocol, step, lines) for step, lines in blocks(CONVERSATIONS)[title].found]
 
 
 def rules_of_cases(cases: Sequence[Case], lines: Sequence[Line]) -> list[str]:

@@ -25,7 +25,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,7 +55,18 @@ class Block(NamedTuple):
     @property
     def steps(self) -> list[str]:
         """The lines without the findings."""
-        return [line for line in self.text.splitlines() if line and not line.startswith("    ")]
+        return [step for step, _ in self.found]
+
+    @property
+    def found(self) -> list[tuple[str, list[str]]]:
+        """The steps, each with the findings below it."""
+        found: list[tuple[str, list[str]]] = []
+        for line in filter(None, self.text.splitlines()):
+            if line.startswith("    "):
+                found[-1][1].append(line[4:])
+            else:
+                found.append((line, []))
+        return found
 
     @property
     def all_steps(self) -> tuple[str, ...]:
@@ -127,6 +138,12 @@ def check(block: Block, made: str) -> None:
             file.write(text)
     else:
         compare(f"{block.path.name}: {block.title}", block.text, made)
+
+
+def check_below(block: Block, lines: Iterable[str]) -> None:
+    """Check that a block has these lines, indented, below its steps."""
+    below = (f"    {marked(line.encode(), ()) or '␊'}" for line in lines)
+    check(block, "\n".join([*block.steps, *below]))
 
 
 Line = tuple[bool, str | Event]

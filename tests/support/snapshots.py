@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -68,6 +69,11 @@ def as_bytes(text: str) -> bytes:
         data += bytes.fromhex(found["hex"]) if found["hex"] else _encoded(found["unit"]) * int(found["count"])
         at = found.end()
     return data + _encoded(text[at:])
+
+
+def as_words(line: str) -> list[str]:
+    """Return the words of a line, quoted as in a shell, in the notation of `as_text`."""
+    return [as_bytes(word).decode("utf-8", "surrogateescape") for word in shlex.split(line)]
 
 
 def _encoded(text: str) -> bytes:

@@ -49,7 +49,7 @@ from hostile_text import PROGRESS, on_a_terminal
 from imported_databases import copy_of_database
 from session_factory import SERVER, Conversation, record
 from shells import offered
-from snapshots import DATA, as_bytes, marked
+from snapshots import DATA, as_bytes, as_words, marked
 
 CLIENT = "127.0.0.1:40000"
 
@@ -141,7 +141,7 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
 
 def _done(line: str, run: Callable[..., Done]) -> Done:
     """Run a command line."""
-    words = [as_bytes(word).decode("utf-8", "surrogateescape") for word in shlex.split(line)]
+    words = as_words(line)
     words, selected = (
         (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
     )

@@ -7,7 +7,6 @@ A block of a file is a walk. Its first line is the session, with options such as
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 from conversation_files import Block, blocks
 from held_messages import QUICK_S, Relay, held_message
 from processes_and_rows import until
-from snapshots import DATA, as_bytes
+from snapshots import DATA, as_words
 
 _REPEATED = re.compile(r"(?P<key>.+?)(?:\*(?P<count>\d+))?")
 
@@ -40,17 +39,12 @@ class Step(NamedTuple):
         return deeds[name](*arguments) or True if name in deeds else None
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a line, with the notation of `snapshots.as_bytes`."""
-    return [as_bytes(word).decode("utf-8", "surrogateescape") for word in shlex.split(text)]
-
-
 def step_of(line: str) -> Step:
     """Return a step of a walk."""
     done, _, shown = f" {line}".partition(" => ")
-    words = words_of(shown)
+    words = as_words(shown)
     split = words.index("not") if "not" in words else len(words)
-    return Step(line, words_of(done), words[:split], words[split + 1 :])
+    return Step(line, as_words(done), words[:split], words[split + 1 :])
 
 
 class Walk(NamedTuple):
@@ -70,7 +64,7 @@ def walks(file: str, *sessions: str) -> dict[str, Walk]:
 
 def _walk_of(block: Block) -> Walk:
     first, *lines = block.steps
-    session, *options = words_of(first)
+    session, *options = as_words(first)
     pairs = (option.partition("=") for option in options)
     return Walk(block, session, {name: value for name, _, value in pairs}, [*map(step_of, lines)])
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conversation_files import Block, blocks, check
+from conversation_files import Block, blocks, check_below
 from game_scenes import scene
-from snapshots import DATA, marked
+from snapshots import DATA
 from svg_properties import check as check_drawing
 from svg_properties import texts
 from terminal_scenes import drawn
@@ -43,5 +43,4 @@ def picture(block: Block) -> list[str]:
 
 @pytest.mark.parametrize("block", blocks(DATA / "pictures.txt").values(), ids=lambda block: block.title)
 def test_a_state_looks_so(block: Block) -> None:
-    lines = [f"    {marked(line.encode(), []) or '␊'}" for line in picture(block)]
-    check(block, "\n".join([*block.steps, *lines]))
+    check_below(block, picture(block))

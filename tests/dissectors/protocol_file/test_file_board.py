@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conversation_files import Block, blocks, check
+from conversation_files import Block, blocks, check_below
 from file_conversations import dissector_of
 from hypothesis import given
 from hypothesis import strategies as st
-from snapshots import DATA, marked
+from snapshots import DATA
 
 from kiebitz.dissectors.game.view import Element, Grid, Hand, Line, Name, Scene, Seat, Span, Token, View
 from kiebitz.dissectors.model import Event
@@ -123,7 +123,7 @@ def test_a_table_looks_so(block: Block) -> None:
     assert view is not None
     scores = presentation.scores(state)
     lines = [*shown(view), *(f"score of {name}: {score}" for name, score in scores.items())]
-    check(block, "\n".join([*block.steps, *(f"    {marked(line.encode(), [])}" for line in lines)]))
+    check_below(block, lines)
 
 
 JSON = st.recursive(
