@@ -178,7 +178,7 @@ def _cost(packet: RawPacket) -> int:
 
 # The largest IP packet, 65,535 bytes, after an Ethernet header with some VLAN tags.
 _MAX_PACKET = 65_535 + 64
-RECEIVE_BUFFER = 16 << 20
+_RECEIVE_BUFFER = 16 << 20
 _LINUX = sys.platform.startswith("linux")
 
 # From linux/socket.h, linux/if_packet.h, and asm-generic/socket.h; the socket module has no names for them.
@@ -223,7 +223,7 @@ class Sniffer:
     """
 
     def __init__(
-        self, interface: str, bpf_filter: str | None = None, receive_buffer: int = RECEIVE_BUFFER
+        self, interface: str, bpf_filter: str | None = None, receive_buffer: int = _RECEIVE_BUFFER
     ) -> None:
         self.interface = interface
         self.capture = None

@@ -51,7 +51,6 @@ _BATCH_BYTES = 4 << 20
 _INDEX_FACTOR = 1.25
 """Ratio of a database's size with indexes to its size without."""
 
-
 SessionKind = Literal["relay", "sniff", "import", "replay", "collect"]
 
 

@@ -53,7 +53,7 @@ NEVER: dict[Direction, dict[str, dict[str, str]]] = {
         "schafkopf": {},
         "okey": dict.fromkeys(("+LLOB", "JOND", "LEFT", "NAMS", "+RNAM", "+HIGH", "+RSTA"), _LATE),
         "catan": {"Serverantwort": "a dialect has it in place of OK and Fehler"},
-        "cgml": {"newgroup": "it is told to game servers", "renonc": "nobody breaks a rule"},
+        "cgml": {"newgroup": "only game servers receive it", "renonc": "bots break no rule"},
     },
 }
 """Messages that never come up, and why."""

@@ -49,7 +49,7 @@ def test_frames_of_a_stream_cut_anywhere(protocol: str, cut: list[bytes], rest: 
 
 
 HELD = {CATAN: 2, CGML: 3, OKEY: 2, SCHAFKOPF: 1}
-"""How many times as long as a frame may be what is held of an endless one."""
+"""Maximum memory for an endless message, as a multiple of `FRAME_LIMIT`."""
 
 
 ENDLESS = [

@@ -35,7 +35,7 @@ def login(length: int) -> bytes:
 
 @pytest.mark.full
 def test_what_an_engine_forwards_comes_through_a_relay(tmp_path: Path) -> None:
-    """One relay carries all scenes of the text, each with a server and rules of its own."""
+    """Play all scenes of the text through one relay, each with a server and rules of its own."""
     every = [scene for block in blocks(DATA / "alterations.txt").values() for scene in scenes(block)]
     played = [(scene, Line(scene.protocol)) for scene in every if scene.is_relayed]
     assert len(played) > 20

@@ -25,7 +25,7 @@ def made(block: Block) -> Iterator[str]:
         who=None if head == "unnamed" else "alice",
     )
     yield first
-    yield f"    {sender(message)} → {receiver(message)}; {patience(message) or 'nobody waits'}"
+    yield f"    {sender(message)} → {receiver(message)}; {patience(message) or 'no peer waits'}"
     values = {slot.field: slot.value for slot in slots(message)}
     yield f"    {json.dumps(values, ensure_ascii=False)}"
     yield f"    answers: {', '.join(answers(message))}"

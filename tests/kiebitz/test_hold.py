@@ -49,7 +49,7 @@ class Held(NamedTuple):
         return self.waits(*names)[0] if names else 0
 
     def hears(self, *data: bytes) -> None:
-        """Check what comes to the server."""
+        """Check the data that the server receives."""
         self.line.hear("c2s", data)
         assert b"".join(self.line.got["c2s"]) == b"".join(data)
         self.line.got["c2s"].clear()

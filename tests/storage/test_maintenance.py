@@ -1,4 +1,4 @@
-"""What of a deleted session is left, and a database that is being recorded."""
+"""Deletion of sessions, also while one is recorded, and packed copies of captures."""
 
 from __future__ import annotations
 

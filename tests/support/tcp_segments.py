@@ -111,7 +111,7 @@ def conversation(lines: int, pause_ms: float = 1) -> list[Sent]:
 
 
 class Flows(Protocol):
-    """What turns packets into items."""
+    """Converter of packets to items."""
 
     def feed(self, packet: Any, ts_ns: int, items: list[Item], /) -> None: ...
 
@@ -136,7 +136,7 @@ class FromFile:
         self.segments.append((ts_ns, segment))
 
     def expire(self, ts_ns: int, items: list[Item]) -> None:
-        raise NotImplementedError
+        raise AssertionError("packets of a file are put in order at its end, before any time passes")
 
     def close(self, ts_ns: int, items: list[Item]) -> None:
         order = PacketReorderer()
