@@ -59,13 +59,13 @@ class Block(NamedTuple):
 
     @property
     def found(self) -> list[tuple[str, list[str]]]:
-        """The steps, each with the findings below it."""
+        """The steps, each with the findings below it; some blocks have findings alone."""
         found: list[tuple[str, list[str]]] = []
         for line in filter(None, self.text.splitlines()):
-            if line.startswith("    "):
-                found[-1][1].append(line[4:])
-            else:
+            if not line.startswith("    "):
                 found.append((line, []))
+            elif found:
+                found[-1][1].append(line[4:])
         return found
 
     @property
