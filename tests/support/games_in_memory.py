@@ -24,7 +24,7 @@ PATIENCE_S = 30.0
 
 def server_of(protocol: str, fault: str = "", **about: Any) -> Host:
     """Return a server; with a fault, if one is named."""
-    server = PEERS[f"{protocol}-server"](Setup(fault=fault, points=5, **about))
+    server = PEERS[f"{protocol}-server"](Setup(fault=fault, **{"points": 5, **about}))
     assert isinstance(server, Host)
     return server
 

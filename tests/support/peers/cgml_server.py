@@ -137,8 +137,9 @@ class CgmlServer(Host):
         fields, to = dict(said.fields), said.to
         match said.name, fields.get("type") or fields.get("status"):
             case "connect", "complete":
-                self._members |= {player["id"] for player in fields["player"]}
-                self._waiting = {}
+                own = {number for number, link in self._waiting.items() if link.number == to}
+                self._members |= own | {player["id"] for player in fields["player"]}
+                self._waiting = {number: link for number, link in self._waiting.items() if number not in own}
             case "newgame", _:
                 self._standing, self._held, self._why = LADDER[0], {}, ""
                 if self.has("says-everything-twice"):

@@ -46,6 +46,7 @@ class MaexchenServer(Host):
     def hear(self, link: Link, data: bytes) -> None:
         if link.number not in self._at:
             self.welcome(link)
+        self.text(data)
         self.message(link, data)
 
     def misread(self, link: Link, read: Decoded, frame: bytes) -> None:

@@ -50,8 +50,8 @@ class SchafkopfServer(Host):
         number = link.number
         if self.has("waits-for-who-is-gone"):
             return
-        is_deserted = not any(other.number in self._named for other in self.links)
-        if number in self._seats and not is_deserted:
+        is_over = self.simulated.is_finished or not any(other.number in self._named for other in self.links)
+        if number in self._seats and not is_over:
             assert self.dissector.conformance.bot is not None
             bot = self._bots[number] = self.dissector.conformance.bot("[BOT]", self.chance, 0)
             for name, fields in self._latest[number].items():
@@ -60,11 +60,11 @@ class SchafkopfServer(Host):
                 self.request(link, "KARTE", {"karte": self._latest[number]["MODEL"]["spielerhand"][0]})
             self.go_on()
             return
-        for gone in (number, *self._bots) if is_deserted else (number,):
+        for gone in (number, *self._bots) if is_over else (number,):
             self._named.discard(gone)
             self._seats.pop(gone, None)
             self._table.client_disconnected(gone, self.now)
-        if is_deserted:
+        if is_over:
             self._bots = {}
         self.go_on()
 

@@ -106,18 +106,19 @@ class BotPlayer(Shell, LinePlayer):
 
     def hear(self, data: bytes) -> None:
         if self.transport == "udp":
+            self.text(data)
             self._message(data)
         else:
             super().hear(data)
         self.go_on()
 
     def line(self, line: bytes) -> None:
+        self.text(line)
         frame = self._frames.line(line)
         if frame is not None:
             self._message(frame)
 
     def _message(self, frame: bytes) -> None:
-        self.text(frame)
         read = self.dissector.codec.decode(frame, "s2c")
         if read.row is None or not read.valid:
             self.misread(read)
@@ -199,12 +200,12 @@ class Host(Shell, LineServer):
         self.go_on()
 
     def line(self, link: Link, line: bytes) -> None:
+        self.text(line)
         frame = self._frames[link].line(line)
         if frame is not None:
             self.message(link, frame)
 
     def message(self, link: Link, frame: bytes) -> None:
-        self.text(frame)
         read = self.dissector.codec.decode(frame, "c2s")
         if read.row is None or not read.valid:
             self.misread(link, read, frame)
