@@ -6,11 +6,15 @@ twenty-five minutes; nothing else should run meanwhile.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import click
+
+sys.path.append(str(Path(__file__).parents[1] / "support"))
+
 import corpus
 import diffs
 import growths
@@ -24,7 +28,7 @@ import relay_udp
 import relay_watched
 import starts
 import taps
-from report import Report, machine
+from report import Report
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MOST_MINUTES = 25
@@ -54,11 +58,6 @@ BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
 @click.option("--rounds", type=int, help="How often each is measured.")
 def main(names: tuple[str, ...], rounds: int | None) -> None:
     report, begin = Report(), time.monotonic()
-    introduction = [
-        "# Results of the last full run",
-        "Written by `make bench`; [README.md](README.md) says what is measured, and how to read it.",
-        machine(),
-    ]
     failed = []
     for name in names or BENCHMARKS:
         measure, usual = BENCHMARKS[name]
@@ -68,15 +67,9 @@ def main(names: tuple[str, ...], rounds: int | None) -> None:
             # The others' results took minutes.
             report.show(f"{name} failed: {error}")
             failed.append(name)
-    minutes = (time.monotonic() - begin) / 60
     if not names:
-        report.promise(
-            "All of this: minutes", f"{minutes:.0f}", "–", "–", f"≤ {MOST_MINUTES}", minutes <= MOST_MINUTES
-        )
-    report.console.print(report.summary(), highlight=False)
-    if not names:
-        report.write(RESULTS, introduction)
-        report.console.print(f"Written to {RESULTS}.", highlight=False)
+        report.limit("All of this: minutes", (time.monotonic() - begin) / 60, MOST_MINUTES, ".0f")
+    report.end(None if names else RESULTS)
     if failed:
         raise click.ClickException(f"failed: {', '.join(failed)}")
 

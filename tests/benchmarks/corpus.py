@@ -1,7 +1,6 @@
 """Benchmark of a corpus: import rate with one and two workers, and query times compared with SQLite.
 
-The captures are copies of one Schafkopf game, each an hour later. Workers are those of `dask worker`, with
-one
+The captures are copies of one Schafkopf game, each an hour later. Workers are those of `dask worker`, with a
 core each. Queries run on copies of one long capture: its rows repeated in SQLite, its files in the corpus.
 """
 
@@ -9,10 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sqlite3
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,8 +18,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
+from processes_and_rows import free_port
+from relay_processes import cpu_seconds, pss_kib
+from repeating import CAPTURES as RECORDED
+from repeating import MAEXCHEN, SCHAFKOPF, repeat
 from report import Report, new_table
-from running import KIEBITZ, run
+from running import KIEBITZ, import_into, run
 
 from kiebitz.dissectors.filters import compile_filter
 from kiebitz.dissectors.session_numbering import FROM_ONE
@@ -35,9 +37,8 @@ from kiebitz.storage.read.conditions import field_catalog
 CAPTURES = 60
 MESSAGES = 1_000_000
 
-_RECORDED = Path(__file__).parents[2] / "captures"
-GAME = _RECORDED / "schafkopf-1.3-2humans.pcap"
-LONG = _RECORDED / "maexchen-old-20111003.pcap"
+GAME = msgspec.structs.replace(SCHAFKOPF, renew=lambda packets, places, number: bytes(packets))
+LONG = RECORDED / MAEXCHEN.file
 HOUR_S = 3600
 LEAST_RATIO = 1.8
 
@@ -51,23 +52,12 @@ FILTERS = (
 GROUPED = "SELECT name, direction, count(*), sum(length) FROM messages GROUP BY name, direction"
 
 
-def later(capture: bytes, seconds: int) -> bytes:
-    """Return a pcap file of the same packets, shifted in time."""
-    made = bytearray(capture)
-    place = 24
-    while place < len(made):
-        moment, _, length = struct.unpack_from("<III", made, place)
-        struct.pack_into("<I", made, place, moment + seconds)
-        place += 16 + length
-    return bytes(made)
-
-
 @contextmanager
 def cluster(workers: int, folder: Path) -> Iterator[tuple[str, list[int]]]:
     """Yield the address of a scheduler with this many workers, and the workers' processes."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    from distributed import Client
+
+    port = free_port("tcp")
     address = f"tcp://127.0.0.1:{port}"
     dask = [sys.executable, "-m", "dask"]
     worker = ["worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory"]
@@ -76,29 +66,13 @@ def cluster(workers: int, folder: Path) -> Iterator[tuple[str, list[int]]]:
     with (folder / "dask.log").open("ab") as log:
         processes = [subprocess.Popen([*dask, *one], stdout=log, stderr=log) for one in commands]
     try:
-        until_there(address, workers)
+        with Client(address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=60)
         yield address, [process.pid for process in processes[1:]]
     finally:
         for process in processes:
             process.kill()
             process.wait()
-
-
-def until_there(address: str, workers: int) -> None:
-    from distributed import Client
-
-    with Client(address, timeout=60, set_as_default=False) as client:
-        client.wait_for_workers(workers, timeout=60)
-
-
-def cpu_s(process: int) -> float:
-    times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_mib(process: int) -> float:
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def measured(report: Report, rounds: int) -> None:
@@ -117,9 +91,8 @@ def added(report: Report, captures: int, rounds: int) -> None:
     rates: dict[int, list[float]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        game = GAME.read_bytes()
         for number in range(captures):
-            (folder / f"{number:04}.pcap").write_bytes(later(game, number * HOUR_S))
+            repeat(folder / f"{number:04}.pcap", 1, GAME, number * HOUR_S)
         files = [str(path) for path in sorted(folder.glob("*.pcap"))]
         for turn in range(rounds):
             for workers, of_workers in rates.items():
@@ -127,28 +100,22 @@ def added(report: Report, captures: int, rounds: int) -> None:
                 with cluster(workers, folder) as (address, processes):
                     # What everything takes to load, and the second half of it is the measure.
                     add(corpus, files[: captures // 2], address)
-                    half = [memory_mib(process) for process in processes]
-                    before = sum(map(cpu_s, processes))
+                    half = [pss_kib(process) / 1024 for process in processes]
+                    before = sum(map(cpu_seconds, processes))
                     nothing = add(corpus, files[:1], address)
                     took = add(corpus, files[captures // 2 :], address) - nothing
                     count = captures - captures // 2
                     of_workers.append(count / took)
-                    each = (sum(map(cpu_s, processes)) - before) / count
-                    end = [memory_mib(process) for process in processes]
+                    each = (sum(map(cpu_seconds, processes)) - before) / count
+                    end = [pss_kib(process) / 1024 for process in processes]
                 table.add_row(
                     str(workers), f"{count / took:.2f}", f"{each:.2f}", f"{max(half):.0f}", f"{max(end):.0f}"
                 )
     report.show(table)
     one, two = (statistics.median(of_workers) for of_workers in rates.values())
-    aim = f"at least {LEAST_RATIO} ×"
-    report.promise(
-        "Captures a second into a corpus, with two workers and with one",
-        f"{two:.2f}",
-        f"{one:.2f}",
-        f"{two / one:.2f} ×",
-        aim,
-        two / one >= LEAST_RATIO,
-    )
+    title, aim = "Captures a second into a corpus, with two workers and with one", f"at least {LEAST_RATIO} ×"
+    kept = two / one >= LEAST_RATIO
+    report.promise(title, f"{two:.2f}", aim, kept, f"{one:.2f}", f"{two / one:.2f} ×")
 
 
 def add(corpus: Path, files: Sequence[str], address: str) -> float:
@@ -161,6 +128,13 @@ def asked(report: Report, messages: int) -> None:
     table = new_table(
         f"{messages:,} messages, counted by what a filter lets through", "SQLite s|DuckDB s|rows"
     )
+
+    def row(title: str, begin: float, middle: float, found: int, same: int) -> None:
+        end = time.perf_counter()
+        if found != same:
+            raise RuntimeError(f"{title}: {found} rows in SQLite, {same} in DuckDB")
+        table.add_row(title, f"{middle - begin:.2f}", f"{end - middle:.2f}", f"{found:,}")
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         database, corpus, copies = made(folder, messages)
@@ -173,34 +147,25 @@ def asked(report: Report, messages: int) -> None:
             register_functions(connection)
             for text in FILTERS:
                 wanted = compile_filter(text, field_catalog())
-                sql, parameters = to_sql(wanted, "messages", FROM_ONE)
                 query = "SELECT count(*) FROM messages AS m WHERE {}"
+                sql, parameters = to_sql(wanted, "messages", FROM_ONE)
+                of_engine, values = to_sql(wanted, "messages", FROM_ONE, DUCKDB)
                 begin = time.perf_counter()
                 ((found,),) = connection.execute(query.format(sql), parameters)
                 middle = time.perf_counter()
-                sql, parameters = to_sql(wanted, "messages", FROM_ONE, DUCKDB)
-                ((same,),) = engine.rows(query.format(sql), parameters)
-                end = time.perf_counter()
-                if found != same:
-                    raise RuntimeError(f"{text}: {found} rows in SQLite, {same} in DuckDB")
-                table.add_row(text, f"{middle - begin:.2f}", f"{end - middle:.2f}", f"{found:,}")
+                ((same,),) = engine.rows(query.format(of_engine), values)
+                row(text, begin, middle, found, same)
             begin = time.perf_counter()
-            by_name = len(connection.execute(GROUPED).fetchall())
+            found = len(connection.execute(GROUPED).fetchall())
             middle = time.perf_counter()
-            same = len([*engine.rows(GROUPED)])
-            end = time.perf_counter()
-            if by_name != same:
-                raise RuntimeError(f"{by_name} rows in SQLite, {same} in DuckDB")
-            table.add_row(
-                "count and bytes by name", f"{middle - begin:.2f}", f"{end - middle:.2f}", str(same)
-            )
+            row("count and bytes by name", begin, middle, found, len([*engine.rows(GROUPED)]))
     report.show(table)
 
 
 def made(folder: Path, messages: int) -> tuple[Path, Path, int]:
     """Return a database and a corpus with as many messages: copies of one capture, in the second as files."""
     database, corpus = folder / "many.db", folder / "corpus"
-    run([*KIEBITZ, "import", str(LONG), "-w", str(database)])
+    import_into(database, LONG)
     run([*KIEBITZ, "corpus", "add", str(corpus), str(LONG)])
     (first,) = corpus.glob("capture=*")
     with closing(sqlite3.connect(database)) as connection:
@@ -217,34 +182,18 @@ def made(folder: Path, messages: int) -> tuple[Path, Path, int]:
 
 def copy_rows(connection: sqlite3.Connection, copies: int) -> None:
     """Insert each row this many times, in sessions of their own."""
-    keys = {
-        "sessions": ("id",),
-        "streams": ("id", "session_id"),
-        "tables": ("id", "session_id"),
-        "games": ("id", "table_id", "session_id"),
-        "events": ("id", "table_id", "game_id", "session_id"),
-        "messages": ("id", "stream_id", "game_id", "event_id"),
-        "diagnostics": ("id", "stream_id", "message_id"),
-    }
-    steps = {}
-    of_key = {
-        key: key.removesuffix("_id") + "s" for keys_of in keys.values() for key in keys_of if key != "id"
-    }
-    for table in keys:
-        ((steps[table],),) = connection.execute(f"SELECT max(id) FROM {table}")
+    tables = ("sessions", "streams", "tables", "games", "events", "messages", "diagnostics")
+    steps = {table: connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0] for table in tables}
     connection.execute(
         f"CREATE TEMP TABLE copies AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c"
         f" WHERE n < {copies - 1}) SELECT n FROM c"
     )
     with connection:
-        for table, shifted in keys.items():
+        for table in tables:
             names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            values = [
-                f'"{name}" + n * {steps[table if name == "id" else of_key[name]]}'
-                if name in shifted
-                else f'"{name}"'
-                for name in names
-            ]
+            of_key = {row[3]: row[2] for row in connection.execute(f"PRAGMA foreign_key_list({table})")}
+            of_key["id"] = table
+            values = [f'"{name}"' + f" + n * {steps[of_key[name]]}" * (name in of_key) for name in names]
             connection.execute(
                 f"INSERT INTO {table} SELECT {', '.join(values)} FROM {table}, copies ORDER BY n, id"
             )

@@ -11,14 +11,15 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from report import Report, new_table
 from running import KIEBITZ, run
+from session_factory import START_NS, Conversation, record
 
-from kiebitz.dissectors.model import Chunk, Direction, End, Item, Stream
+from kiebitz.dissectors.model import Item
 from kiebitz.services.protocol_files import add_protocol_files
-from kiebitz.storage.recording.recorder import Recorder
 
 LINEAR = 2.6
 """Highest growth from 2n to 4n that counts as linear."""
@@ -26,7 +27,6 @@ LINEAR = 2.6
 LEAST_S = 0.3
 """CPU time in seconds at 4n below which the growth says nothing."""
 
-START_NS = 1_700_000_000_000_000_000
 PORT = 4740
 PROTOCOL = f"""
 protocol = "growing"
@@ -46,78 +46,64 @@ rolled = {{ on = "ROLLED", say = "{{name}} rolls {{pips}}", put = {{ "pips.{{nam
 ended = {{ on = "END", say = "the game ends", ends = true }}
 """
 
-Line = tuple[int, Direction, str]
-"""A connection, a direction and a message; an empty one ends the connection."""
+Line = tuple[int, str]
+"""A connection, and a message as in `session_factory.Conversation.talk`, or the connection's end."""
 
 
 def connections(number: int) -> Iterator[Line]:
     """Yield the messages of `number` players, each with a connection that stays."""
     for player in range(number):
         yield from _joins(player, f"p{player}")
-        yield player, "s2c", f"ROLLED p{player} 3"
+        yield player, f"< ROLLED p{player} 3␊"
 
 
 def players(number: int) -> Iterator[Line]:
     """Yield the messages of `number` players that come and go."""
-    for line in connections(number):
-        yield line
-        if line[2].startswith("ROLLED"):
-            yield line[0], "c2s", ""
+    for connection, line in connections(number):
+        yield connection, line
+        if line.startswith("< ROLLED"):
+            yield connection, "end"
 
 
 def games(number: int) -> Iterator[Line]:
     """Yield the messages of `number` games."""
     yield from _joins(0, "p0")
     for _ in range(number):
-        yield from ((0, "s2c", "START"), (0, "s2c", "ROLLED p0 3"), (0, "s2c", "END"))
+        yield from ((0, "< START␊"), (0, "< ROLLED p0 3␊"), (0, "< END␊"))
 
 
 def events(number: int) -> Iterator[Line]:
     """Yield the messages of one game with `number` rolls."""
     yield from _joins(0, "p0")
-    yield 0, "s2c", "START"
+    yield 0, "< START␊"
     for turn in range(number):
-        yield 0, "s2c", f"ROLLED p0 {turn % 6 + 1}"
+        yield 0, f"< ROLLED p0 {turn % 6 + 1}␊"
 
 
 def _joins(connection: int, name: str) -> Iterator[Line]:
-    yield connection, "c2s", f"JOIN {name}"
-    yield connection, "s2c", f"JOINED {name}"
+    yield connection, f"> JOIN {name}␊"
+    yield connection, f"< JOINED {name}␊"
 
 
-def _items(lines: Iterable[Line], has_tables: bool = False) -> Iterator[Item]:
-    """Yield the items of messages; with `has_tables` each connection has a server of its own."""
-    streams: dict[int, Stream] = {}
-    offsets: dict[tuple[int, Direction], int] = {}
-    for number, (connection, direction, text) in enumerate(lines):
+def _record(database: Path, lines: Iterable[Line], has_tables: bool = False) -> None:
+    """Record messages; with `has_tables` each connection has a server of its own."""
+    talks: dict[int, Conversation] = {}
+    items: list[Item] = []
+    for number, (connection, line) in enumerate(lines):
         now_ns = START_NS + number * 1_000_000
-        server = f"10.{connection >> 16}.{connection >> 8 & 255}.{connection & 255}"
-        stream = streams.get(connection)
-        if stream is None:
-            client = f"127.{connection >> 16}.{connection >> 8 & 255}.{connection & 255}:40000"
+        if connection not in talks:
+            client, server = (IPv4Address(first << 24 | connection) for first in (127, 10))
             address = f"{server if has_tables else '127.0.0.1'}:{PORT}"
-            stream = streams[connection] = Stream(len(streams) + 1, "tcp", client, address, now_ns)
-        if not text:
-            yield End(stream, now_ns, "closed")
-            continue
-        data = f"{text}\n".encode()
-        offset = offsets.get((connection, direction), 0)
-        offsets[connection, direction] = offset + len(data)
-        yield Chunk(stream, direction, now_ns, offset, data)
-
-
-def _record(database: Path, items: Iterable[Item]) -> None:
-    recorder = Recorder(str(database), "relay", "growing", started_ns=START_NS)
-    for item in items:
-        recorder.record((item,))
-        if recorder.full:
-            recorder.commit()
-    recorder.close()
+            talks[connection] = Conversation(f"{client}:40000", address, len(talks) + 1, now_ns)
+            talks[connection].stream.transport = "tcp"
+        items += talks[connection].waits_until(now_ns).talk(line).items
+        talks[connection].items.clear()
+    record(database, items)
 
 
 def _sessions(database: Path, number: int) -> None:
     """Record one session, and copy its rows `number` times."""
-    _record(database, _items(games(2)))
+    _record(database, games(2))
     with closing(sqlite3.connect(database)) as connection, connection:
         (session,) = connection.execute("SELECT * FROM sessions")
         connection.executemany(
@@ -127,11 +113,11 @@ def _sessions(database: Path, number: int) -> None:
 
 
 AXES: dict[str, tuple[Callable[[Path, int], None], int]] = {
-    "connections": (lambda path, number: _record(path, _items(connections(number))), 1_000),
-    "players": (lambda path, number: _record(path, _items(players(number))), 1_000),
-    "tables": (lambda path, number: _record(path, _items(connections(number), True)), 200),
-    "games": (lambda path, number: _record(path, _items(games(number))), 1_000),
-    "events": (lambda path, number: _record(path, _items(events(number))), 2_000),
+    "connections": (lambda path, number: _record(path, connections(number)), 1_000),
+    "players": (lambda path, number: _record(path, players(number)), 1_000),
+    "tables": (lambda path, number: _record(path, connections(number), True), 200),
+    "games": (lambda path, number: _record(path, games(number)), 1_000),
+    "events": (lambda path, number: _record(path, events(number)), 2_000),
     "sessions": (_sessions, 80),
 }
 """Axis -> function that records a database, and the least size."""
@@ -181,19 +167,12 @@ def measured(report: Report, rounds: int) -> None:
         file.write_text(PROTOCOL)
         add_protocol_files([file])
         start = min(run([*KIEBITZ, "sessions", "-h"]).cpu for _ in range(3))
-        for axis, (make, least) in AXES.items():
-            _measure_axis(report, folder, axis, make, least, start, rounds)
+        for axis in AXES:
+            _measure_axis(report, folder, axis, start, rounds)
 
 
-def _measure_axis(
-    report: Report,
-    folder: Path,
-    axis: str,
-    make: Callable[[Path, int], None],
-    least: int,
-    start: float,
-    rounds: int,
-) -> None:
+def _measure_axis(report: Report, folder: Path, axis: str, start: float, rounds: int) -> None:
+    make, least = AXES[axis]
     numbers = (least, 2 * least, 4 * least)
     headings = "|".join(f"{number:,} {axis}: s" for number in numbers)
     table = new_table(f"Growth with {axis}", f"{headings}|4n ÷ 2n", "kiebitz …")
@@ -214,14 +193,8 @@ def _measure_axis(
         table.add_row(title, *(f"{one:.2f}" for one in spent), f"{growth:.1f}" if growth else "–")
         worst = max(worst, (growth, title))
     report.show(table)
-    report.promise(
-        f"Growth of the CPU time from 2n to 4n {axis}, at most ({worst[1]})",
-        f"{worst[0]:.1f}",
-        "–",
-        "–",
-        f"≤ {LINEAR}",
-        worst[0] <= LINEAR,
-    )
+    title = f"Growth of the CPU time from 2n to 4n {axis}, at most ({worst[1]})"
+    report.limit(title, worst[0], LINEAR, ".1f")
     for left in folder.glob(f"{axis}-*"):
         left.unlink()
 

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from itertools import product
 from pathlib import Path
 
@@ -26,7 +24,7 @@ import msgspec
 from repeating import CATAN, CGML, MAEXCHEN, MAEXCHEN_OF_THREE, OKEY, SCHAFKOPF, Recording, repeat
 from report import Report, new_table
 from rich.table import Table
-from running import BUILDS, Cost, run
+from running import BUILDS, Cost, count, import_into, run
 
 REPETITIONS = 20
 
@@ -59,7 +57,7 @@ class Peer(msgspec.Struct, frozen=True):
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """A protocol: the capture to import, and tshark's dissectors for it.
+    """A protocol, by the first word of the title, and the capture to import.
 
     `only_kiebitz` is the number of the recording's messages that no dissector of tshark recognizes. A short
     recording is repeated `times` as often as the others, so that start-up time does not dominate.
@@ -67,20 +65,19 @@ class Subject(msgspec.Struct, frozen=True):
 
     title: str
     recording: Recording
-    transport: str
-    peers: tuple[Peer, ...]
-    only_kiebitz: int
+    only_kiebitz: int = 0
     times: int = 1
 
-
-def in_lua(protocol: str, *fields: str) -> Peer:
-    script = Path(__file__).with_name(f"{protocol}.lua")
-    return Peer(
-        "tshark, Lua",
-        ("-X", f"lua_script:{script}"),
-        tuple(f"{protocol}.{field}" for field in ("msg", *fields)),
-        "[^;\n]+",
-    )
+    def peers(self) -> list[Peer]:
+        """Return tshark's dissectors for the protocol."""
+        protocol = self.title.split()[0]
+        options = ("-X", f"lua_script:{Path(__file__).with_name(protocol)}.lua")
+        # -G comes first.
+        command = ["tshark", "-G", "fields", *options]
+        told = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+        fields = re.findall(rf"^F\t[^\t]*\t({protocol}\.\S+)", told, re.MULTILINE)
+        in_lua = Peer("tshark, Lua", options, tuple(fields), "[^;\n]+")
+        return [in_lua, ITS_OWN_JSON] if protocol == "catan" else [in_lua]
 
 
 # tshark's own dissector of JSON accepts all objects of a segment, but never reassembles segments; in this
@@ -94,88 +91,16 @@ ITS_OWN_JSON = Peer(
     "(?<![^;])/[^/;\n]+(?=[;\n])",
 )
 
-_MAEXCHEN_IN_LUA = in_lua("maexchen", "name", "dice", "token", "round", "players", "reason", "scores")
-
 SUBJECTS = (
-    Subject(
-        "maexchen",
-        MAEXCHEN,
-        "udp",
-        (_MAEXCHEN_IN_LUA,),
-        # tshark passes empty datagrams to no dissector.
-        2,
-    ),
+    # tshark passes empty datagrams to no dissector.
+    Subject("maexchen", MAEXCHEN, only_kiebitz=2),
     # With fewer players there are fewer copies of broadcasts: 43 events for 100 messages instead of 25.
-    Subject(
-        "maexchen of three",
-        MAEXCHEN_OF_THREE,
-        "udp",
-        (_MAEXCHEN_IN_LUA,),
-        0,
-        times=4,
-    ),
-    Subject(
-        "schafkopf",
-        SCHAFKOPF,
-        "tcp",
-        (
-            in_lua(
-                "schafkopf",
-                *("flag", "name", "modus", "ja", "id", "spieler", "mitspieler", "dran", "konto", "stock"),
-                *("farbe", "wert", "spielerhand", "tisch", "letzter_stich"),
-            ),
-        ),
-        # A !BEENDEN that its sender has not ended: tshark waits for the rest.
-        1,
-    ),
-    Subject(
-        "catan",
-        CATAN,
-        "tcp",
-        (
-            in_lua(
-                "catan",
-                *("version", "protokoll", "id", "meldung", "serverantwort", "absender", "nachricht", "name"),
-                *("farbe", "status", "siegpunkte", "rittermacht", "rohstoffe", "entwicklungskarten"),
-                *("spieler", "sieger", "x", "y", "typ", "zahl", "eigentuemer", "wurf", "ziel"),
-                *("entwicklungskarte", "mitspieler", "handel_id", "annehmen", "rohstoff", "unbekannt"),
-                *("holz", "lehm", "wolle", "getreide", "erz", "ritter", "strassenbau", "monopol"),
-                *("erfindung", "siegpunkt", "laengste_handelsstrasse", "groesste_rittermacht"),
-            ),
-            ITS_OWN_JSON,
-        ),
-        0,
-    ),
-    Subject(
-        "okey",
-        OKEY,
-        "tcp",
-        (
-            in_lua(
-                "okey",
-                *("nickname", "actualname", "playerlist", "lobbies", "gamestatus", "games", "n"),
-                *("joinsuccessful", "startdeck", "playeridx", "exchangestacks", "currentplayeridx"),
-                *("drawstack", "tile", "deck", "valid", "won", "messagetype", "message", "whisperrecipient"),
-                *("sender", "highscores", "debugmessage"),
-            ),
-        ),
-        0,
-        times=8,
-    ),
-    Subject(
-        "cgml",
-        CGML,
-        "tcp",
-        (
-            in_lua(
-                "cgml",
-                *("status", "type", "id", "playerid", "to", "from", "number", "game", "numplayers", "url"),
-                *("name", "race", "card", "licite", "trumf", "flek", "money", "load", "disconnect"),
-                *("cancelgame", "message"),
-            ),
-        ),
-        0,
-    ),
+    Subject("maexchen of three", MAEXCHEN_OF_THREE, times=4),
+    # A !BEENDEN that its sender has not ended: tshark waits for the rest.
+    Subject("schafkopf", SCHAFKOPF, only_kiebitz=1),
+    Subject("catan", CATAN),
+    Subject("okey", OKEY, times=8),
+    Subject("cgml", CGML),
 )
 
 
@@ -186,8 +111,9 @@ def tshark(peer: Peer, capture: Path, *output: str) -> list[str]:
 
 def flat_fields(subject: Subject, peer: Peer) -> list[str]:
     """Return the options for flat fields that identify a message, its time and its endpoints."""
-    names = ["frame.time_epoch", "ip.src", f"{subject.transport}.srcport"]
-    names += ["ip.dst", f"{subject.transport}.dstport", *peer.fields]
+    transport = "udp" if subject.title.startswith("maexchen") else "tcp"
+    names = ["frame.time_epoch", "ip.src", f"{transport}.srcport", "ip.dst", f"{transport}.dstport"]
+    names += peer.fields
     return ["-T", "fields", "-E", "aggregator=;", *(word for name in names for word in ("-e", name))]
 
 
@@ -198,25 +124,12 @@ def messages_in(written: Path, peer: Peer) -> int:
         return sum(len(re.findall(peer.one_message, line.split("\t")[_PEERS_FIRST] + "\n")) for line in lines)
 
 
-def import_into(database: Path, capture: Path, build: str = KIEBITZ_NAME) -> Cost:
-    """Import a capture into a new database."""
-    for file in database.parent.glob(f"{database.name}*"):
-        file.unlink()
-    return run([*BUILDS[build], "import", str(capture), "-w", str(database)])
-
-
-def recorded_messages(database: Path) -> int:
-    with closing(sqlite3.connect(database)) as connection:
-        count: int = connection.execute("SELECT count(*) FROM messages").fetchone()[0]
-    return count
-
-
 def compare(report: Report, folder: Path, subject: Subject, repetitions: int, rounds: int) -> None:
     """Kiebitz and its peers on the same capture."""
     capture, database, written = folder / "long.pcap", folder / "long.db", folder / "flat"
     packets = repeat(capture, repetitions, subject.recording)
     messages = repetitions * subject.recording.messages
-    peers = subject.peers if shutil.which("tshark") is not None else ()
+    peers = subject.peers() if shutil.which("tshark") is not None else []
     if not peers:
         report.show("tshark is not installed: nothing to compare with.")
     measured: defaultdict[str, list[Cost]] = defaultdict(list)
@@ -232,7 +145,7 @@ def compare(report: Report, folder: Path, subject: Subject, repetitions: int, ro
                 raise click.ClickException(f"{peer.name} sees {found} of {messages} messages")
         for build in reversed(BUILDS):
             measured[build].append(import_into(database, capture, build))
-    found = recorded_messages(database)
+    found = count(database)
     if found != messages:
         raise click.ClickException(f"Kiebitz recorded {found} of {messages} messages")
     title = f"Import of {messages:,} messages of {subject.title} in {packets:,} packets"
@@ -260,12 +173,12 @@ def promises(report: Report, subject: Subject, measured: Measured, messages: int
             report.promise(
                 f"{title}, {build}: messages/CPU s",
                 f"{messages / cpu[build]:,.0f}",
-                f"{name} {messages / cpu[name]:,.0f}",
-                f"{ratio:.2f}",
                 f"≥ {least}",
                 ratio >= least,
+                f"{name} {messages / cpu[name]:,.0f}",
+                f"{ratio:.2f}",
             )
-    report.promise(f"{title}: database ÷ capture", f"{larger:.2f}", "–", "–", "≤ 3", larger <= 3)
+    report.limit(f"{title}: database ÷ capture", larger, 3)
 
 
 def median_cpu(costs: Sequence[Cost]) -> float:
@@ -318,17 +231,8 @@ def memory(report: Report, folder: Path, subject: Subject) -> None:
         )
     report.show(result)
     # Of the longest: the start and the indexes take one core.
-    report.promise(
-        f"Import, {subject.title}, {messages:,} messages: wall s ÷ CPU s",
-        f"{share:.2f}",
-        "–",
-        "–",
-        "≤ 0.6",
-        share <= 0.6,
-    )
-    report.promise(
-        f"Import, {subject.title}, any length: peak MiB", f"{peak:.0f}", "–", "–", "≤ 250", peak <= 250
-    )
+    report.limit(f"Import, {subject.title}, {messages:,} messages: wall s ÷ CPU s", share, 0.6)
+    report.limit(f"Import, {subject.title}, any length: peak MiB", peak, 250, ".0f")
 
 
 def show_builds(report: Report) -> None:

@@ -1,16 +1,10 @@
 -- The peer that Kiebitz's import is measured against: Mäxchen as a tshark dissector with flat fields.
 local maexchen = Proto("maexchen", "Mäxchen")
-local f = {
-  msg = ProtoField.string("maexchen.msg", "Message"),
-  name = ProtoField.string("maexchen.name", "Name"),
-  dice = ProtoField.string("maexchen.dice", "Dice"),
-  token = ProtoField.string("maexchen.token", "Token"),
-  round = ProtoField.string("maexchen.round", "Round"),
-  players = ProtoField.string("maexchen.players", "Players"),
-  reason = ProtoField.string("maexchen.reason", "Reason"),
-  scores = ProtoField.string("maexchen.scores", "Scores"),
-}
-for _, field in pairs(f) do table.insert(maexchen.fields, field) end
+local f = {}
+for _, name in ipairs({"msg", "name", "dice", "token", "round", "players", "reason", "scores"}) do
+  f[name] = ProtoField.string("maexchen." .. name, name)
+  table.insert(maexchen.fields, f[name])
+end
 
 local shapes = {
   ["REGISTER"] = {"name"}, ["REGISTER_SPECTATOR"] = {"name"}, ["REJECTED"] = {"reason"}, ["JOIN"] = {"token"},

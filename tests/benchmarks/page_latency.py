@@ -14,7 +14,6 @@ import re
 import shutil
 import socket
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,10 +22,12 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from relay_udp import ANSWER, LOST_SECONDS, UDP, Player, serve, udp_socket
-from relays import HOST, START_SECONDS, OurRelay, free_port, process
+from processes_and_rows import free_port
+from relay_processes import watched_relay
+from relay_udp import ANSWER, LOST_SECONDS, Registering, serve, udp_socket
+from relays import HOST, START_SECONDS, process
 from report import Report, new_table
-from running import KIEBITZ
+from served_pages import Serving, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -58,11 +59,10 @@ OBSERVE = """() => {
 class Game:
     """A game server with one player, who is connected through a relay."""
 
-    def __init__(self, server: socket.socket, relay: OurRelay, player: str) -> None:
+    def __init__(self, server: socket.socket, port: int, player: str) -> None:
         self._server = server
         with udp_socket() as client:
-            client.connect((HOST, relay.port))
-            client.send(f"REGISTER;{player}".encode())
+            client.sendto(f"REGISTER;{player}".encode(), (HOST, port))
             _, self._relay = server.recvfrom(65_535)
         self.send(ANSWER)
         self.send(b"ROUND STARTING;token")
@@ -86,38 +86,12 @@ def games(folder: Path, *options: str) -> Iterator[list[Game]]:
             server.bind((HOST, 0))
             place = folder / str(number)
             place.mkdir()
-            # With an option, the relay may report the announcements, which break the rules.
-            relay = held.enter_context(
-                OurRelay(place, UDP, server.getsockname()[1], "-q", *(options if number == 0 else ()))
-            )
-            held.callback(relay.stop)
-            found.append(Game(server, relay, f"player{number}" if number else MEASURED))
+            port = free_port("udp")
+            mode = f"reverse:udp://{HOST}:{server.getsockname()[1]}@{HOST}:{port}"
+            more = options if number == 0 else ()
+            held.enter_context(watched_relay(mode, place / "game.db", *more))
+            found.append(Game(server, port, f"player{number}" if number else MEASURED))
         yield found
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[int]:
-    """Yield the port of `kiebitz serve` with all games."""
-    port = free_port("tcp")
-    running = subprocess.Popen(
-        [*KIEBITZ, "serve", *map(str, sorted(folder.iterdir())), "--port", str(port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    assert running.stdout is not None
-    try:
-        with running.stdout:
-            for line in running.stdout:
-                if line.startswith("Ctrl-C"):
-                    break
-            else:
-                raise RuntimeError("kiebitz serve did not start")
-            yield port
-    finally:
-        running.kill()
-        running.wait()
 
 
 def home(connection: http.client.HTTPConnection, tag: str | None = None) -> tuple[Any, str | None]:
@@ -160,7 +134,7 @@ def show_homes(port: int) -> None:
 
 def register_evenly(port: int, per_second: int) -> None:
     """Run a client that registers this often, and waits for each answer."""
-    player = Player(0, port)
+    player = Registering(0, port)
     player.socket.settimeout(LOST_SECONDS)
     begin = time.monotonic()
     for number in itertools.count():
@@ -170,23 +144,21 @@ def register_evenly(port: int, per_second: int) -> None:
             player.receive()
 
 
-def measured_session(port: int) -> int:
+def measured_session(server: Serving) -> int:
     """Return the number of the measured game's session once its table is known."""
-    connection = http.client.HTTPConnection(HOST, port)
     end_s = time.monotonic() + START_SECONDS
     while time.monotonic() < end_s:
-        summary, _ = home(connection)
-        for one in summary["sessions"]:
+        for one in server.well("api/home")["sessions"]:
             if MEASURED in one["players"] and one["tables"]:
                 return int(one["session"]["number"])
         time.sleep(0.1)
     raise RuntimeError("the measured game does not appear on the home page")
 
 
-def delays(browser: Browser, port: int, playing: Sequence[Game]) -> list[float]:
+def delays(browser: Browser, server: Serving, playing: Sequence[Game]) -> list[float]:
     """Send announcements; return the time in ms until each, or a later one, was seen."""
     page = browser.new_page(viewport={"width": 1280, "height": 720})
-    page.goto(f"http://{HOST}:{port}/#session={measured_session(port)}&table=1")
+    page.goto(server.at(session=measured_session(server), table=1))
     page.wait_for_timeout(WARM_UP_SECONDS * 1000)
     page.evaluate(OBSERVE)
     sent_s = []
@@ -228,15 +200,15 @@ def measured(browsers: int, per_second: int) -> list[float]:
         if per_second:
             # Only now, as the page shows the first table of the session.
             held.enter_context(process(register_evenly, flooded_relay, per_second))
-        port = held.enter_context(served(Path(name)))
+        server = held.enter_context(serving(*map(str, sorted(Path(name).iterdir()))))
         if browsers:
-            held.enter_context(process(show_homes, port))
+            held.enter_context(process(show_homes, server.port))
         playwright = held.enter_context(sync_playwright())
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         held.callback(browser.close)
-        return delays(browser, port, playing)
+        return delays(browser, server, playing)
 
 
 def compared(report: Report, rounds: int) -> None:
@@ -257,8 +229,7 @@ def compared(report: Report, rounds: int) -> None:
         p95 = _p95(every)
         of_rounds = " ".join(f"{_p95(one):.0f}" for one in each)
         result.add_row(beside, f"{statistics.median(every):.0f}", f"{p95:.0f}", f"{every[-1]:.0f}", of_rounds)
-        subject = f"{title}, {beside}: p95 ms"
-        report.promise(subject, f"{p95:.0f}", "–", "–", f"≤ {AIM_MS}", p95 <= AIM_MS)
+        report.limit(f"{title}, {beside}: p95 ms", p95, AIM_MS, ".0f")
     report.show(result)
 
 

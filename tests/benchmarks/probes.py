@@ -49,22 +49,15 @@ def measured(report: Report, rounds: int) -> None:
         results = [_probed(protocol) for _ in range(rounds)]
         cases, tried, seconds, cpu = min(results, key=lambda result: result[2])
         starts = min(_started(protocol, tried) for _ in range(rounds))
-        table.add_row(
-            protocol,
-            f"{cases}",
-            f"{tried}",
-            f"{seconds:.0f}",
-            f"{cpu:.0f}",
-            f"{starts:.0f}",
-            f"{seconds / starts:.2f}",
-        )
+        ratio = f"{seconds / starts:.2f}"
+        rounded = (f"{figure:.0f}" for figure in (cases, tried, seconds, cpu, starts))
+        table.add_row(protocol, *rounded, ratio)
         if protocol == "maexchen":
             subject, aim = f"Probe of all {cases} cases of Mäxchen: s", f"≤ {MOST_SECONDS}"
-            ratio = f"{seconds / starts:.2f}"
-            report.promise(subject, f"{seconds:.0f}", f"{starts:.0f}", ratio, aim, seconds <= MOST_SECONDS)
+            report.promise(subject, f"{seconds:.0f}", aim, seconds <= MOST_SECONDS, f"{starts:.0f}", ratio)
     report.show(table)
     cells, seconds = min(_played() for _ in range(rounds))
-    report.promise(f"Interop, {cells} cells of two games: s", f"{seconds:.0f}", "–", "–", "–", None)
+    report.promise(f"Interop, {cells} cells of two games: s", f"{seconds:.0f}", "–", None)
 
 
 def _server(protocol: str) -> str:

@@ -12,14 +12,14 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import msgspec
 from repeating import MAEXCHEN, repeat
 from report import Report, new_table
-from running import KIEBITZ, run
+from running import KIEBITZ, import_into, run
 
 from kiebitz.dissectors.filters import compile_filter
 from kiebitz.storage.database.opening import open_existing
@@ -39,66 +39,62 @@ INSIDE = 'maexchen.dice == "2,1"'
 """A query without a promised time: no index has the name, so each message is read."""
 
 
-class Question(msgspec.Struct, frozen=True):
-    """A query: a function for this process that returns the number of rows, and the command if there is one.
+Ask = Callable[[Timeline], int]
+"""Function for this process that returns the number of rows."""
 
-    `target` is in ms, None where nothing is promised.
-    """
+
+class Question(NamedTuple):
+    """A query, and the command if there is one; `target` is in ms, None where nothing is promised."""
 
     title: str
     target: float | None
-    ask: Callable[[Timeline], int]
+    ask: Ask
     command: tuple[str, ...] | None = None
 
 
-def state_at(moment: str) -> Callable[[Timeline], int]:
-    return lambda timeline: len(tables_at(timeline, parse_position(moment)))
+def state_at(moment: str) -> Question:
+    place = parse_position(moment)
+    command = ("state", "--at", moment, "--json")
+    return Question(f"state at {moment}", 50, lambda timeline: len(tables_at(timeline, place)), command)
 
 
-def game(number: int) -> Callable[[Timeline], int]:
+def state_of(game: int) -> Question:
     def ask(timeline: Timeline) -> int:
-        return len(game_at(timeline, number, parse_position("end")).state)
+        return len(game_at(timeline, game, parse_position("end")).state)
 
-    return ask
+    return Question(f"state of game {game}", 50, ask, ("state", "--game", str(game), "--json"))
 
 
-def filtered(text: str) -> Callable[[Timeline], int]:
+def filtered(text: str, target: float | None) -> Question:
     def ask(timeline: Timeline) -> int:
-        wanted = compile_filter(text, field_catalog())
-        return sum(1 for _ in messages(timeline, *sql_condition(timeline, wanted, "messages")))
+        return sum(1 for _ in messages(timeline, *conditions(timeline, text)))
 
-    return ask
+    return Question(text, target, ask, ("messages", "-Y", text, "--nl"))
 
 
-def counted(text: str) -> Callable[[Timeline], int]:
+def counted(text: str) -> Question:
     def ask(timeline: Timeline) -> int:
-        wanted = compile_filter(text, field_catalog())
-        condition, parameters = sql_condition(timeline, wanted, "messages")
+        condition, parameters = conditions(timeline, text)
         query = f"SELECT count(*) FROM messages AS m WHERE {condition}"
-        number: int = timeline.connection.execute(query, parameters).fetchone()[0]
-        return number
+        return int(timeline.connection.execute(query, parameters).fetchone()[0])
 
-    return ask
+    return Question(f"count of {text}", None, ask)
+
+
+def conditions(timeline: Timeline, text: str) -> tuple[str, Sequence[Any]]:
+    return sql_condition(timeline, compile_filter(text, field_catalog()), "messages")
 
 
 def questions(repetitions: int, games: int) -> list[Question]:
     # In the midst of a repetition: between two of them no round is on.
-    middle = f"{repetitions // 2 * MAEXCHEN.shift_s + 20}s"
-    late = f"{(repetitions - 1) * MAEXCHEN.shift_s + 20}s"
-    asked = [
-        Question(f"state at {moment}", 50, state_at(moment), ("state", "--at", moment, "--json"))
-        for moment in ("20s", middle, late, "end")
+    middle, late = (number * MAEXCHEN.shift_s + 20 for number in (repetitions // 2, repetitions - 1))
+    return [
+        *map(state_at, ("20s", f"{middle}s", f"{late}s", "end")),
+        state_of(games // 2),
+        *(filtered(text, 500) for text in (RARE, USUAL, COMMON)),
+        filtered(INSIDE, None),
+        counted(COMMON),
     ]
-    number = games // 2
-    asked.append(
-        Question(f"state of game {number}", 50, game(number), ("state", "--game", str(number), "--json"))
-    )
-    asked += [
-        Question(text, target, filtered(text), ("messages", "-Y", text, "--nl"))
-        for text, target in ((RARE, 500), (USUAL, 500), (COMMON, 500), (INSIDE, None))
-    ]
-    asked.append(Question(f"count of {COMMON}", None, counted(COMMON)))
-    return asked
 
 
 def latest(connection: sqlite3.Connection) -> Timeline:
@@ -129,7 +125,7 @@ def answered(report: Report, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         capture, database = Path(folder) / "long.pcap", Path(folder) / "long.db"
         packets = repeat(capture, repetitions, MAEXCHEN)
-        run([*KIEBITZ, "import", str(capture), "-w", str(database)])
+        import_into(database, capture)
         capture.unlink()
         with closing(open_existing(str(database))) as connection:
             games = len(latest(connection).games())
@@ -148,12 +144,6 @@ def answered(report: Report, rounds: int) -> None:
                 f"{asked_outside(database, command, rounds):,.0f}" if command is not None else "–",
             )
             if question.target is not None:
-                report.promise(
-                    f"{packets:,} messages, {question.title}: ms",
-                    f"{median:,.1f}",
-                    "–",
-                    "–",
-                    f"≤ {question.target:,.0f}",
-                    median <= question.target,
-                )
+                title = f"{packets:,} messages, {question.title}: ms"
+                report.limit(title, median, question.target, ",.1f")
         report.show(result)

@@ -6,37 +6,31 @@ client sends as much as it can.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import select
 import socket
 import sqlite3
-import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
+from itertools import groupby, repeat
+from typing import cast
 
+import uvloop
 from relays import (
     HOST,
-    SECONDS,
-    SPAWN,
     START_SECONDS,
     Kind,
     Load,
-    Measured,
     Passed,
-    Sent,
+    Player,
     compare,
     exchange,
-    free_port,
-    measure,
-    median,
-    present,
-    process,
-    summed_up,
+    installed,
+    report_all,
+    table,
 )
-from report import Report, new_table
-from rich.table import Table
+from report import Report
 
 QUESTION = b"!MODUS\nGEIER\n!END\n"
 ANSWER = b"!KONTRA\nNEIN\n!END\n"
@@ -52,42 +46,28 @@ BLOCK = b"nothing that any game says\n" * 4096
 ALL_CAME = b"."
 
 
-class Bulk(Sent):
-    """Throughput in million bytes per second."""
+class Asking(asyncio.Protocol):
+    """A server's connection: it sends a question, and again after each answer."""
 
-    rate: float
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+        self._came = 0
+        self._transport.write(QUESTION)
+
+    def data_received(self, data: bytes) -> None:
+        self._came += len(data)
+        if self._came % len(ANSWER) == 0:
+            self._transport.write(QUESTION)
 
 
 def serve(port: int) -> None:
-    """Run a server that sends a question to each client, and again after each answer."""
-    poll = select.epoll()
-    answering: dict[int, tuple[socket.socket, int]] = {}
-    with listening(port) as listener:
-        poll.register(listener, select.EPOLLIN)
-        while True:
-            for number, _ in poll.poll():
-                if number == listener.fileno():
-                    sock, _ = listener.accept()
-                    answering[sock.fileno()] = sock, 0
-                    poll.register(sock, select.EPOLLIN)
-                    sock.send(QUESTION)
-                    continue
-                sock, came = answering[number]
-                data = _received(sock)
-                if data:
-                    answering[number] = sock, came + len(data)
-                    if (came + len(data)) % len(ANSWER) == 0:
-                        sock.send(QUESTION)
-                else:
-                    del answering[number]
-                    sock.close()
+    """Run a server that asks all clients."""
 
+    async def run() -> None:
+        listener = listening(port)
+        await (await asyncio.get_running_loop().create_server(Asking, sock=listener)).serve_forever()
 
-def _received(sock: socket.socket) -> bytes:
-    try:
-        return sock.recv(65_536)
-    except ConnectionResetError:
-        return b""
+    uvloop.run(run())
 
 
 def swallow(port: int) -> None:
@@ -127,46 +107,37 @@ def connected(port: int) -> socket.socket:
             return sock
 
 
-class Player:
-    """A player's connection and its byte counts."""
+class Answering(Player):
+    """A player who answers, and the number of bytes that it has received."""
 
     def __init__(self, port: int) -> None:
+        super().__init__(ANSWER)
         self.socket = connected(port)
-        self.answers = 0
         self.came = 0
-        self.sent_ns = 0
         self.waiting = True
         while self.waiting:
             self.receive()
-
-    def send(self, now: int) -> None:
-        self.sent_ns = now
-        self.socket.send(ANSWER)
-        self.answers += 1
-        self.waiting = True
 
     def receive(self) -> None:
         data = self.socket.recv(65_536)
         if not data:
             raise RuntimeError("the connection was closed")
         self.came += len(data)
-        self.waiting = self.came < (self.answers + 1) * len(QUESTION)
-
-    def passed(self) -> Iterator[tuple[str, bytes]]:
-        yield "c2s", _digest([ANSWER] * self.answers)
-        yield "s2c", _digest([QUESTION] * (self.answers + 1))
+        self.waiting = self.came < (self.sent + 1) * len(QUESTION)
 
 
-def play(port: int, clients: int, seconds: float) -> Load:
-    """Let this many players answer repeatedly for `seconds`."""
-    players = [Player(port) for _ in range(clients)]
-    times, lost, took = exchange(players, seconds, START_SECONDS)
-    passed: Passed = Counter(part for player in players for part in player.passed())
-    messages = sum(2 * player.answers + 1 for player in players)
-    return summed_up(times, lost, took, passed=passed, messages=messages, finished=clients)
+def play(port: int, count: int) -> Load:
+    """Let this many players answer repeatedly."""
+    players = [Answering(port) for _ in range(count)]
+    load = exchange(players, START_SECONDS)
+    passed = Counter(("c2s", _digest(repeat(ANSWER, player.sent))) for player in players)
+    passed.update(("s2c", _digest(repeat(QUESTION, player.sent + 1))) for player in players)
+    load.passed, load.finished = passed, count
+    load.messages = sum(2 * player.sent + 1 for player in players)
+    return load
 
 
-def pour(port: int) -> Bulk:
+def pour(port: int, _count: int) -> Load:
     """Send much, as quickly as it is taken."""
     blocks = BULK_BYTES // len(BLOCK)
     with connected(port) as sock:
@@ -177,11 +148,11 @@ def pour(port: int) -> Bulk:
         if sock.recv(1) != ALL_CAME:
             raise RuntimeError(f"not all came through port {port}")
         took = time.perf_counter() - begin
-    passed = {("c2s", _digest([BLOCK] * blocks)): 1, ("s2c", _digest([ALL_CAME])): 1}
-    return Bulk(passed=passed, finished=1, rate=blocks * len(BLOCK) / took / 1e6)
+    passed = {("c2s", _digest(repeat(BLOCK, blocks))): 1, ("s2c", _digest([ALL_CAME])): 1}
+    return Load(passed=passed, rate=blocks * len(BLOCK) / took / 1e6)
 
 
-def _digest(parts: Sequence[bytes]) -> bytes:
+def _digest(parts: Iterable[bytes]) -> bytes:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
@@ -199,7 +170,7 @@ def recorded(connection: sqlite3.Connection) -> Passed:
         "SELECT stream_id, direction, data FROM chunks ORDER BY stream_id, direction, id"
     )
     return Counter(
-        (direction, _digest([data for *_, data in chunks]))
+        (direction, _digest(data for *_, data in chunks))
         for (_, direction), chunks in groupby(rows, lambda row: row[:2])
     )
 
@@ -207,40 +178,15 @@ def recorded(connection: sqlite3.Connection) -> Passed:
 TCP = Kind("tcp", socat, "SELECT count(*) FROM streams WHERE closed_ns IS NOT NULL", recorded)
 
 
-def in_bulk(rounds: list[dict[str, Measured[Bulk]]]) -> Table:
-    """Return the medians, and the ratios to a direct connection's rate."""
-    result = new_table(
-        f"TCP relay, one client sends {BULK_BYTES >> 20} MiB", "MB/s|× direct|recorder behind s"
-    )
-    for name in rounds[0]:
-        mine = [found[name] for found in rounds]
-        result.add_row(
-            name,
-            f"{statistics.median(one.load.rate for one in mine):,.0f}",
-            median(
-                [found[name].load.rate / found["direct"].load.rate for found in rounds if "direct" in found]
-            ),
-            median([one.recording.behind for one in mine if one.recording is not None]),
-        )
-    return result
-
-
 def compared(report: Report, rounds: int) -> None:
     """Run with one client (latency), many (throughput), and one that sends in bulk."""
-    names = present()
-    server, sink = free_port("tcp"), free_port("tcp")
-    with process(serve, server), process(swallow, sink), SPAWN.Pool(1) as pool:
-
-        def put(port: int, clients: int) -> Load:
-            load: Load = pool.apply(play, (port, clients, SECONDS))
-            return load
-
-        def put_bulk(port: int) -> Bulk:
-            bulk: Bulk = pool.apply(pour, (port,))
-            return bulk
-
-        compare(report, TCP, server, names, rounds, CLIENTS, put)
-        compare(report, TCP, server, [name for name in names if name != "mitmdump"], rounds, (CROWD,), put)
-        report.show(
-            in_bulk([{name: measure(name, TCP, sink, put_bulk) for name in names} for _ in range(rounds)])
-        )
+    relays = installed(TCP)
+    for title, found in compare(relays, serve, play, CLIENTS, rounds):
+        report_all(report, title, found)
+    for title, found in compare(
+        {name: relay for name, relay in relays.items() if name != "mitmdump"}, serve, play, (CROWD,), rounds
+    ):
+        report_all(report, title, found)
+    for _, found in compare(relays, swallow, pour, (1,), rounds):
+        title = f"TCP relay, one client sends {BULK_BYTES >> 20} MiB"
+        report.show(table(title, found, "MB/s|× direct|recorder behind s"))

@@ -10,21 +10,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 
-from relays import (
-    HOST,
-    SECONDS,
-    SPAWN,
-    START_SECONDS,
-    Kind,
-    Load,
-    Passed,
-    compare,
-    exchange,
-    free_port,
-    present,
-    process,
-    summed_up,
-)
+from relays import HOST, START_SECONDS, Kind, Load, Passed, Player, compare, exchange, installed, report_all
 from report import Report
 
 LOST_SECONDS = 0.5
@@ -45,58 +31,47 @@ def udp_socket() -> socket.socket:
     return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
 
-class Player:
-    """A player's socket, its message, and when it sent the last one."""
+class Registering(Player):
+    """A player who registers, and the number of its answers."""
 
     def __init__(self, number: int, port: int) -> None:
-        self.says = b"REGISTER;player-number-%03d" % number
-        self.sent = 0
+        super().__init__(b"REGISTER;player-number-%03d" % number)
         self.received = 0
-        self.sent_ns = 0
-        self.waiting = False
-        self.socket = self._connected(port)
-
-    def send(self, now: int) -> None:
-        self.sent_ns = now
-        self.socket.send(self.says)
-        self.sent += 1
-        self.waiting = True
+        self._connect(port)
 
     def receive(self) -> None:
         self.socket.recv(65_535)
         self.received += 1
         self.waiting = False
 
-    def _connected(self, port: int) -> socket.socket:
-        """Return a socket that has received an answer, as a starting relay may lose a new client's data."""
+    def _connect(self, port: int) -> None:
+        """Wait for an answer, as a starting relay may lose a new client's data."""
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
-            # A new one each time: the peers may still hold an earlier client's port to be closed.
-            sock = udp_socket()
-            sock.settimeout(0.1)
-            sock.connect((HOST, port))
+            # A new socket each time: the peers may still hold an earlier client's port to be closed.
+            self.socket = udp_socket()
+            self.socket.settimeout(0.1)
+            self.socket.connect((HOST, port))
             try:
-                sock.send(self.says)
-                self.sent += 1
-                sock.recv(65_535)
-                self.received += 1
+                self.send(0)
+                self.receive()
             except (TimeoutError, ConnectionRefusedError):
-                sock.close()
+                self.socket.close()
                 time.sleep(0.05)
             else:
-                sock.setblocking(False)
-                return sock
+                self.socket.setblocking(False)
+                return
         raise RuntimeError(f"nothing comes back from port {port}")
 
 
-def register(port: int, count: int, seconds: float) -> Load:
-    """Let this many players register repeatedly for `seconds`."""
-    players = [Player(number, port) for number in range(count)]
-    times, lost, took = exchange(players, seconds, LOST_SECONDS)
-    passed: Passed = {("c2s", player.says): player.sent for player in players}
-    passed["s2c", ANSWER] = sum(player.received for player in players)
-    messages = sum(passed.values())
-    return summed_up(times, lost, took, passed=passed, messages=messages, finished=messages)
+def register(port: int, count: int) -> Load:
+    """Let this many players register repeatedly."""
+    players = [Registering(number, port) for number in range(count)]
+    load = exchange(players, LOST_SECONDS)
+    load.passed = {("c2s", player.says): player.sent for player in players}
+    load.passed["s2c", ANSWER] = sum(player.received for player in players)
+    load.messages = load.finished = sum(load.passed.values())
+    return load
 
 
 def socat(port: int, server: int) -> Sequence[str]:
@@ -115,11 +90,5 @@ UDP = Kind("udp", socat, "SELECT max(id) FROM chunks", recorded)
 
 def compared(report: Report, rounds: int) -> None:
     """Run with one client, which shows latency, and with many, which show throughput."""
-    server = free_port("udp")
-    with process(serve, server), SPAWN.Pool(1) as pool:
-
-        def put(port: int, clients: int) -> Load:
-            load: Load = pool.apply(register, (port, clients, SECONDS))
-            return load
-
-        compare(report, UDP, server, present(), rounds, CLIENTS, put)
+    for title, found in compare(installed(UDP), serve, register, CLIENTS, rounds):
+        report_all(report, title, found)

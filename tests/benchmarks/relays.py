@@ -1,4 +1,4 @@
-"""Shared parts of the relays' benchmarks: peers, Kiebitz's relay, a check of recordings, tables.
+"""Shared parts of the relays' benchmarks: loads, relays, a check of recordings, tables.
 
 The server, the clients and each relay are processes of their own; Kiebitz's is the command `kiebitz relay`
 with a database. A round measures all of them in turn; the ratios are the medians of the rounds' ratios, since
@@ -19,17 +19,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from math import isnan, nan
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import NamedTuple
 
 import click
 import msgspec
+from processes_and_rows import free_port
+from relay_processes import watched_relay
 from report import Report, new_table
 from rich.table import Table
-from running import KIEBITZ
+
+from kiebitz.dissectors.model import Transport
 
 HOST = "127.0.0.1"
 SECONDS = 2.0
@@ -40,153 +43,132 @@ BEHIND_SECONDS = 120.0
 """Time limit in seconds for the recorder to catch up after the load."""
 
 LOOK_SECONDS = 0.02
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 SPAWN = multiprocessing.get_context("spawn")
 
 OURS = "kiebitz"
 PEERS = ("direct", OURS, "socat", "mitmdump")
+MITMDUMP = Path(sys.executable).with_name("mitmdump")
 
 Passed = dict[tuple[str, bytes], int]
 """Direction and content -> how many."""
 
 
-class Sent(msgspec.Struct, kw_only=True):
-    """The sent data of a load, and the kind of relay's expected answer to `finished` after recording."""
+class Load(msgspec.Struct, kw_only=True):
+    """A load on a relay: what was sent, how fast, and what it cost Kiebitz's relay.
 
-    passed: Passed
-    finished: int
-
-
-class Load(Sent, kw_only=True):
-    """Round trips per second, their times in microseconds, and how many datagrams or messages that were.
-
-    `lost` round trips had no answer in time.
-    """
-
-    rate: float
-    p50: float
-    p99: float
-    lost: int
-    messages: int
-
-
-SentT = TypeVar("SentT", bound=Sent)
-
-
-class Recording(msgspec.Struct):
-    """The cost of recording.
+    `rate` is in round trips, or in million bytes, per second; `p50` and `p99` are percentiles of the round
+    trips' times in microseconds, and `lost` ones had no answer in time. `messages` is the number of datagrams
+    or messages, and `finished` the answer to the kind of relay's query after recording.
 
     `forwarder` and `recorder` are CPU seconds from the begin of the load to its last row. `behind` is the
-    delay in
-    seconds after the load until all of it was in the database; `peak` is the forwarder's peak memory (MiB).
+    delay in seconds after the load until all of it was in the database; `peak` is the forwarder's peak memory
+    (MiB).
     """
 
-    forwarder: float
-    recorder: float
-    behind: float
-    peak: float
+    passed: Passed = {}
+    finished: int = 1
+    messages: int = 1
+    rate: float
+    p50: float = nan
+    p99: float = nan
+    lost: int = 0
+    forwarder: float = nan
+    recorder: float = nan
+    behind: float = nan
+    peak: float = nan
 
 
-class Measured(msgspec.Struct, Generic[SentT]):
-    load: SentT
-    recording: Recording | None = None
+Rounds = Sequence[Mapping[str, Load]]
+"""The loads of each round, by the relay's name."""
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """A transport's relays and checks: `finished` is a query to the database (see `Sent`).
+class Kind(NamedTuple):
+    """A transport's relays and checks: `finished` is a query to the database (see `Load`).
 
     `socat` returns socat's arguments for the port to listen on and the server's. `recorded` reads the
     recording.
     """
 
-    transport: str
+    transport: Transport
     socat: Callable[[int, int], Sequence[str]]
     finished: str
     recorded: Callable[[sqlite3.Connection], Passed]
 
 
-class Client(Protocol):
+class Relay(NamedTuple):
+    """A relay to measure: one of `PEERS`, with options, and what runs beside Kiebitz's."""
+
+    kind: Kind
+    program: str
+    options: Sequence[str] = ()
+    beside: Callable[[Path], AbstractContextManager[None]] = lambda database: nullcontext()
+
+
+class Player:
     """A player that waits for an answer before its next message."""
 
-    socket: socket.socket
-    sent_ns: int
-    waiting: bool
+    def __init__(self, says: bytes) -> None:
+        self.says = says
+        self.socket: socket.socket
+        self.sent = 0
+        self.sent_ns = 0
+        self.waiting = False
 
     def send(self, now: int) -> None:
-        """Send a message, at `now`."""
+        """Send the message, at `now`."""
+        self.sent_ns = now
+        self.socket.send(self.says)
+        self.sent += 1
+        self.waiting = True
 
     def receive(self) -> None:
         """Receive data; `waiting` is false once the answer is complete."""
+        raise NotImplementedError
 
 
-def free_port(transport: str) -> int:
-    kind = socket.SOCK_DGRAM if transport == "udp" else socket.SOCK_STREAM
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind((HOST, 0))
-        return int(sock.getsockname()[1])
-
-
-def exchange(clients: Sequence[Client], seconds: float, patience: float) -> tuple[list[int], int, float]:
-    """Keep one message of each client on its way for `seconds`, and close their sockets.
-
-    The answer: each round trip's time in ns, how many had none for `patience` seconds, and how long it took.
-    """
+def exchange(players: Sequence[Player], patience: float) -> Load:
+    """Keep one message of each player on its way for `SECONDS`, and close their sockets."""
     poll = select.epoll()
-    by_socket = {client.socket.fileno(): client for client in clients}
+    by_socket = {player.socket.fileno(): player for player in players}
     for number in by_socket:
         poll.register(number, select.EPOLLIN)
     times: list[int] = []
     lost = 0
     clock = time.perf_counter_ns
     begin = clock()
-    end = begin + int(seconds * 1e9)
-    for client in clients:
-        client.send(clock())
+    end = begin + int(SECONDS * 1e9)
+    for player in players:
+        player.send(clock())
     while clock() < end:
         ready = poll.poll(patience)
         for number, _ in ready:
-            client = by_socket[number]
-            client.receive()
-            if not client.waiting:
+            player = by_socket[number]
+            player.receive()
+            if not player.waiting:
                 now = clock()
-                times.append(now - client.sent_ns)
-                client.send(now)
+                times.append(now - player.sent_ns)
+                player.send(now)
         if not ready:
-            lost += len(clients)
-            for client in clients:
-                client.send(clock())
+            lost += len(players)
+            for player in players:
+                player.send(clock())
     now = clock()
-    took = (now - begin) / 1e9
-    # A client whose message was lost would stop, which would lighten the load for the others.
-    lost += sum(client.waiting and now - client.sent_ns > patience * 1e9 for client in clients)
+    # A player whose message was lost would stop, which would lighten the load for the others.
+    lost += sum(player.waiting and now - player.sent_ns > patience * 1e9 for player in players)
     # Messages in flight still arrive; otherwise the expected recording would be unknown.
-    while any(client.waiting for client in clients) and (ready := poll.poll(patience)):
+    while any(player.waiting for player in players) and (ready := poll.poll(patience)):
         for number, _ in ready:
             by_socket[number].receive()
-    for client in clients:
-        client.socket.close()
-    return times, lost, took
-
-
-def summed_up(
-    times: list[int], lost: int, seconds: float, *, passed: Passed, messages: int, finished: int
-) -> Load:
-    """Return the result of `exchange` together with what was sent."""
+    for player in players:
+        player.socket.close()
     cuts = statistics.quantiles(times, n=100)
-    return Load(
-        rate=len(times) / seconds,
-        p50=cuts[49] / 1e3,
-        p99=cuts[98] / 1e3,
-        lost=lost,
-        messages=messages,
-        passed=passed,
-        finished=finished,
-    )
+    rate = len(times) / (now - begin) * 1e9
+    return Load(rate=rate, p50=cuts[49] / 1e3, p99=cuts[98] / 1e3, lost=lost)
 
 
 @contextmanager
-def process(target: Any, *args: object) -> Iterator[None]:
-    """Yield a function in a process of its own, which SIGTERM ends."""
+def process(target: Callable[..., None], *args: object) -> Iterator[None]:
+    """Run a function in a process of its own, which SIGTERM ends."""
     running = SPAWN.Process(target=target, args=args)
     running.start()
     try:
@@ -198,7 +180,7 @@ def process(target: Any, *args: object) -> Iterator[None]:
 
 @contextmanager
 def command(*words: str) -> Iterator[None]:
-    """Yield a program, with all processes that it starts: socat has one for each client."""
+    """Run a program, with all processes that it starts: socat has one for each client."""
     # socat reports each disconnected client on standard error.
     quiet = subprocess.DEVNULL
     running = subprocess.Popen(words, stdout=quiet, stderr=quiet, start_new_session=True)
@@ -209,119 +191,43 @@ def command(*words: str) -> Iterator[None]:
         running.wait()
 
 
-@contextmanager
-def other_relay(name: str, kind: Kind, server: int, *options: str) -> Iterator[int]:
-    """Yield a way to the server that is not ours; the answer is its port. mitmdump takes `options`."""
-    if name == "direct":
-        yield server
-        return
+def measure(relay: Relay, server: int, put: Callable[[int], Load]) -> Load:
+    """`put` a load on the port of a relay in front of `server`."""
+    kind = relay.kind
+    if relay.program == "direct":
+        return put(server)
     port = free_port(kind.transport)
-    if name == "socat":
-        with command("socat", *kind.socat(port, server)):
-            yield port
-    else:
-        mode = f"reverse:{kind.transport}://{HOST}:{server}@{HOST}:{port}"
-        with command(str(mitmdump()), "--mode", mode, "-q", *options):
-            yield port
+    mode = f"reverse:{kind.transport}://{HOST}:{server}@{HOST}:{port}"
+    if relay.program != OURS:
+        other = [str(MITMDUMP), "--mode", mode, "-q", *relay.options]
+        with command(*(["socat", *kind.socat(port, server)] if relay.program == "socat" else other)):
+            return put(port)
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder, "game.db")
+        with watched_relay(mode, database, *relay.options) as running, relay.beside(database):
+            before = running.processor_seconds()
+            load = put(port)
+            load.behind = _wait_for(database, kind.finished, load.finished)
+            after = running.processor_seconds()
+            load.forwarder, load.recorder = after[0] - before[0], after[1] - before[1]
+            load.peak = _peak_mib(running.forwarder)
+        with closing(sqlite3.connect(database)) as connection:
+            recorded = kind.recorded(connection)
+            diagnostics = connection.execute("SELECT text FROM diagnostics").fetchall()
+    if recorded != load.passed or (diagnostics and not relay.options):
+        raise click.ClickException(f"sent was\n{load.passed}\nand recorded\n{recorded}\n{diagnostics}")
+    return load
 
 
-def mitmdump() -> Path:
-    return Path(sys.executable).with_name("mitmdump")
-
-
-def installed(name: str) -> bool:
-    if name == "mitmdump":
-        return mitmdump().exists()
-    return name != "socat" or shutil.which("socat") is not None
-
-
-class OurRelay:
-    """The command `kiebitz relay`, recording into a new database in `folder`.
-
-    With `options`, its final output is not checked.
-    """
-
-    def __init__(self, folder: Path, kind: Kind, server: int, *options: str) -> None:
-        self._kind = kind
-        self._may_say = bool(options)
-        self.database = folder / "game.db"
-        mode = f"reverse:{kind.transport}://{HOST}:{server}@{HOST}:0"
-        self._running = subprocess.Popen(
-            [*KIEBITZ, "relay", "-m", mode, "-w", str(self.database), "-q", *options],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        assert self._running.stderr is not None
-        self._stderr = self._running.stderr
-        first = self._stderr.readline()
-        if not first.startswith("listening"):
-            raise RuntimeError(f"kiebitz relay did not start: {first}")
-        self.port = int(first.partition(",")[0].rpartition(":")[2])
-        self._recorder = _recorder_of(self._running.pid)
-
-    def __enter__(self) -> OurRelay:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # Only where a measurement broke off; the recorder then ends by itself.
-        if self._running.poll() is None:
-            self._running.kill()
-            self._running.wait()
-        self._stderr.close()
-
-    def measure(self, put: Callable[[int], SentT]) -> Measured[SentT]:
-        """`put` a load on its port, wait until all is recorded, stop, and see that it is what was sent."""
-        forwarder, recorder = _cpu_seconds(self._running.pid), _cpu_seconds(self._recorder)
-        sent = put(self.port)
-        behind = self._wait_for(sent.finished)
-        cost = Recording(
-            _cpu_seconds(self._running.pid) - forwarder,
-            _cpu_seconds(self._recorder) - recorder,
-            behind,
-            _peak_mib(self._running.pid),
-        )
-        self.stop()
-        with closing(sqlite3.connect(self.database)) as connection:
-            recorded = self._kind.recorded(connection)
-        if recorded != sent.passed:
-            raise click.ClickException(f"sent was\n{sent.passed}\nand recorded\n{recorded}")
-        return Measured(sent, cost)
-
-    def stop(self) -> None:
-        """End it as Ctrl-C does. Raises RuntimeError unless it ends well and has nothing to complain of."""
-        self._running.send_signal(signal.SIGINT)
-        said = self._stderr.read()
-        is_clean = self._may_say or "no errors, no warnings, no notes" in said
-        # The recorder's delay is measured here; a report of it is accepted.
-        complaints = said.replace("kiebitz: the recorder ", "")
-        if self._running.wait() != 0 or "kiebitz:" in complaints or not is_clean:
-            raise RuntimeError(f"kiebitz relay said: {said}")
-
-    def _wait_for(self, finished: int) -> float:
-        """Wait until all is in the database; how many seconds that took."""
-        begin = time.perf_counter()
-        with closing(sqlite3.connect(self.database)) as connection:
-            while time.perf_counter() - begin < BEHIND_SECONDS:
-                if connection.execute(self._kind.finished).fetchone()[0] == finished:
-                    return time.perf_counter() - begin
-                time.sleep(LOOK_SECONDS)
-        raise click.ClickException("the recorder has not recorded all")
-
-
-def _recorder_of(pid: int) -> int:
-    """Return the child of a relay that records: the other one only tidies up after it."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return next(
-        int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-    )
-
-
-def _cpu_seconds(pid: int) -> float:
-    """User and system time of a running process (proc(5), /proc/pid/stat, fields 14 and 15)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+def _wait_for(database: Path, query: str, finished: int) -> float:
+    """Wait until all is in the database; how many seconds that took."""
+    begin = time.perf_counter()
+    with closing(sqlite3.connect(database)) as connection:
+        while time.perf_counter() - begin < BEHIND_SECONDS:
+            if connection.execute(query).fetchone()[0] == finished:
+                return time.perf_counter() - begin
+            time.sleep(LOOK_SECONDS)
+    raise click.ClickException("the recorder has not recorded all")
 
 
 def _peak_mib(pid: int) -> float:
@@ -330,142 +236,143 @@ def _peak_mib(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
-def measure(name: str, kind: Kind, server: int, put: Callable[[int], SentT]) -> Measured[SentT]:
-    """`put` a load on the relay `name` in front of `server`."""
-    if name == OURS:
-        with tempfile.TemporaryDirectory() as folder, OurRelay(Path(folder), kind, server) as relay:
-            return relay.measure(put)
-    with other_relay(name, kind, server) as port:
-        return Measured(put(port))
-
-
-def median_of(rounds: Sequence[dict[str, Measured[Load]]], name: str, of: str) -> float:
-    """Return the median of one figure of the loads on `name`, such as "p50"."""
-    return float(statistics.median(getattr(one[name].load, of) for one in rounds))
-
-
-def median(values: list[float]) -> str:
-    return f"{statistics.median(values):,.2f}" if values else "–"
+def installed(kind: Kind) -> dict[str, Relay]:
+    """Return those of the peers that are installed."""
+    there = {"socat": shutil.which("socat"), "mitmdump": MITMDUMP.exists()}
+    return {name: Relay(kind, name) for name in PEERS if there.get(name, True)}
 
 
 def compare(
-    report: Report,
-    kind: Kind,
-    server: int,
-    names: Sequence[str],
-    rounds: int,
+    relays: Mapping[str, Relay],
+    serve: Callable[[int], None],
+    play: Callable[[int, int], Load],
     counts: Sequence[int],
-    put: Callable[..., Load],
-) -> None:
-    """For each number of clients, measure all of `names` in each round, and report what came of it.
+    rounds: int,
+) -> Iterator[tuple[str, Rounds]]:
+    """For each number of clients, measure all relays in each round; yield a title, and what came of it.
 
-    `put` gets a port and, as `clients`, their number.
+    `serve` gets the server's port; `play` gets a port and the number of clients.
     """
-    for clients in counts:
-        measured = [
-            {name: measure(name, kind, server, partial(put, clients=clients)) for name in names}
-            for _ in range(rounds)
-        ]
-        loads = [{name: one.load for name, one in found.items()} for found in measured]
-        title = f"{kind.transport.upper()} relay, {clients:,} client{'s' if clients > 1 else ''}"
-        report.show(speed(title, loads))
-        if OURS in names:
-            report.show(recording(title, [found[OURS] for found in measured]))
-            promises(report, title, loads)
+    transport = next(iter(relays.values())).kind.transport
+    server = free_port(transport)
+    with process(serve, server), SPAWN.Pool(1) as pool:
+        for clients in counts:
+
+            def put(port: int, clients: int = clients) -> Load:
+                return pool.apply(play, (port, clients))
+
+            found = [
+                {name: measure(relay, server, put) for name, relay in relays.items()} for _ in range(rounds)
+            ]
+            yield f"{transport.upper()} relay, {clients:,} client{'s' if clients > 1 else ''}", found
 
 
-MIN_RATES = {"mitmdump": 10, "socat": 1}
-"""Peer -> promised ratio to its round trips per second."""
-
-PERCENTILES = {"p50": "median", "p99": "99th percentile"}
+Figure = Callable[[Mapping[str, Load], str], float]
+"""The loads of a round, and a relay's name: what is told of it, nan if it is not known."""
 
 
-def faster(name: str, peer: str, rounds: list[dict[str, Load]]) -> list[float]:
-    """Return the ratio to a peer's rate, for each round in which it was measured."""
-    return [loads[name].rate / loads[peer].rate for loads in rounds if peer in loads]
+def _of(name: str, scale: float = 1) -> Figure:
+    return lambda loads, relay: float(getattr(loads[relay], name)) * scale
 
 
-def added(name: str, of: str, loads: dict[str, Load]) -> float:
-    """Return the time (µs) that a relay adds to the direct round trip's percentile `of`."""
-    return float(getattr(loads[name], of) - getattr(loads["direct"], of))
+def _each(name: str) -> Figure:
+    """Return a number of CPU seconds for each message (µs)."""
+    return lambda loads, relay: float(getattr(loads[relay], name)) / loads[relay].messages * 1e6
 
 
-def slower(name: str, of: str, rounds: list[dict[str, Load]]) -> list[float]:
-    """Return the ratio to the time that socat adds to the percentile `of`."""
-    return [
-        added(name, of, loads) / added("socat", of, loads)
-        for loads in rounds
-        if "socat" in loads and "direct" in loads
-    ]
-
-
-def promises(report: Report, title: str, rounds: list[dict[str, Load]]) -> None:
-    """The ratios that are promised: rates, and what is added to the percentiles of round trips."""
-    rates = {name: statistics.median(loads[name].rate for loads in rounds) for name in rounds[0]}
-    for peer, least in MIN_RATES.items():
-        ratios = faster(OURS, peer, rounds)
-        report.promise(
-            f"{title}, recording: round trips/s",
-            f"{rates[OURS]:,.0f}",
-            f"{peer} {rates[peer]:,.0f}" if ratios else "–",
-            median(ratios),
-            f"≥ {least}",
-            statistics.median(ratios) >= least if ratios else None,
-        )
-    for of, words in PERCENTILES.items():
-        ratios = slower(OURS, of, rounds)
-        ours, socats = (
-            (statistics.median(added(name, of, loads) for loads in rounds) for name in (OURS, "socat"))
-            if ratios
-            else (0.0, 0.0)
-        )
-        report.promise(
-            f"{title}, recording: added {words} µs",
-            f"{ours:,.1f}" if ratios else "–",
-            f"socat {socats:,.1f}" if ratios else "–",
-            median(ratios),
-            "≤ 1",
-            statistics.median(ratios) <= 1 if ratios else None,
-        )
-
-
-def speed(title: str, rounds: list[dict[str, Load]]) -> Table:
-    """Return the medians, and their ratios to the peers'."""
-    result = new_table(
-        title, "round trips/s|p50 µs|p99 µs|lost|× mitmdump's rate|× socat's rate|× socat's added p50"
+def _times(name: str, other: str) -> Figure:
+    """Return the ratio to another relay's figure."""
+    return lambda loads, relay: (
+        getattr(loads[relay], name) / getattr(loads[other], name) if other in loads else nan
     )
-    for name in rounds[0]:
-        mine = [loads[name] for loads in rounds]
-        result.add_row(
-            name,
-            f"{statistics.median(load.rate for load in mine):,.0f}",
-            f"{statistics.median(load.p50 for load in mine):,.1f}",
-            f"{statistics.median(load.p99 for load in mine):,.1f}",
-            str(sum(load.lost for load in mine)),
-            median(faster(name, "mitmdump", rounds)),
-            median(faster(name, "socat", rounds)),
-            median(slower(name, "p50", rounds)),
-        )
+
+
+def _added(name: str) -> Figure:
+    """Return the time (µs) that a relay adds to the direct round trip's percentile."""
+    return lambda loads, relay: float(getattr(loads[relay], name) - getattr(loads["direct"], name))
+
+
+def _slower(name: str) -> Figure:
+    """Return the ratio to the time that socat adds."""
+    added = _added(name)
+    return lambda loads, relay: added(loads, relay) / added(loads, "socat") if "socat" in loads else nan
+
+
+COLUMNS: dict[str, tuple[Figure, str]] = {
+    "round trips/s": (_of("rate"), ",.0f"),
+    "MB/s": (_of("rate"), ",.0f"),
+    "× mitmdump's rate": (_times("rate", "mitmdump"), ",.2f"),
+    "× socat's rate": (_times("rate", "socat"), ",.2f"),
+    "× direct": (_times("rate", "direct"), ",.2f"),
+    "p50 µs": (_of("p50"), ",.1f"),
+    "p99 µs": (_of("p99"), ",.1f"),
+    "added p50 µs": (_added("p50"), ",.1f"),
+    "added p99 µs": (_added("p99"), ",.1f"),
+    "× socat's added p50": (_slower("p50"), ",.2f"),
+    "× socat's added p99": (_slower("p99"), ",.2f"),
+    "× p50 without": (_times("p50", OURS), ".2f"),
+    "lost": (_of("lost"), ".0f"),
+    "messages": (_of("messages"), ",.0f"),
+    "forwarder µs each": (_each("forwarder"), ",.2f"),
+    "recorder µs each": (_each("recorder"), ",.2f"),
+    "behind s": (_of("behind"), ",.2f"),
+    "recorder behind s": (_of("behind"), ",.2f"),
+    "at most s": (_of("behind"), ".2f"),
+    "peak MiB": (_of("peak"), ".0f"),
+}
+"""Figure and format, by heading; reported is the median of the rounds, but for those in `UNUSUAL`."""
+
+UNUSUAL: dict[str, Callable[[list[float]], float]] = {"lost": sum, "at most s": max}
+
+
+def values(rounds: Rounds, relay: str, column: str) -> list[float]:
+    """Return what is known of a relay, for each round."""
+    found = (COLUMNS[column][0](loads, relay) for loads in rounds)
+    return [value for value in found if not isnan(value)]
+
+
+def median(rounds: Rounds, relay: str, column: str) -> float:
+    found = values(rounds, relay, column)
+    return UNUSUAL.get(column, statistics.median)(found) if found else nan
+
+
+def cell(rounds: Rounds, relay: str, column: str) -> str:
+    value = median(rounds, relay, column)
+    return "–" if isnan(value) else f"{value:{COLUMNS[column][1]}}"
+
+
+def table(title: str, rounds: Rounds, columns: str, only: str | None = None) -> Table:
+    """Return a table with these columns of all relays, or `only` of one."""
+    result = new_table(title, columns, "" if only is None else None)
+    for name in rounds[0] if only is None else [only]:
+        figures = [cell(rounds, name, column) for column in columns.split("|")]
+        result.add_row(*([name] if only is None else []), *figures)
     return result
 
 
-def recording(title: str, rounds: list[Measured[Load]]) -> Table:
-    """Return a table of the CPU time of the relay's two processes, and the recorder's delay."""
-    result = new_table(
-        f"{title}: recording", "messages|forwarder µs each|recorder µs each|behind s|at most s", None
-    )
-    numbers = [measured.load.messages for measured in rounds]
-    costs = [measured.recording for measured in rounds if measured.recording is not None]
-    result.add_row(
-        f"{statistics.median(numbers):,.0f}",
-        median([cost.forwarder / number * 1e6 for cost, number in zip(costs, numbers, strict=True)]),
-        median([cost.recorder / number * 1e6 for cost, number in zip(costs, numbers, strict=True)]),
-        median([cost.behind for cost in costs]),
-        f"{max(cost.behind for cost in costs):.2f}",
-    )
-    return result
+PROMISES = (
+    ("round trips/s", "round trips/s", "mitmdump", "× mitmdump's rate", "≥ 10"),
+    ("round trips/s", "round trips/s", "socat", "× socat's rate", "≥ 1"),
+    ("added median µs", "added p50 µs", "socat", "× socat's added p50", "≤ 1"),
+    ("added 99th percentile µs", "added p99 µs", "socat", "× socat's added p99", "≤ 1"),
+)
+"""What is promised: words, figure, peer, ratio to the peer's figure, aim."""
 
 
-def present() -> list[str]:
-    """Return those of the relays that are installed."""
-    return [name for name in PEERS if installed(name)]
+def report_all(report: Report, title: str, rounds: Rounds) -> None:
+    """Report rates and times of a relay that records, and the ratios that are promised."""
+    speed = "round trips/s|p50 µs|p99 µs|lost|× mitmdump's rate|× socat's rate|× socat's added p50"
+    report.show(table(title, rounds, speed))
+    costs = "messages|forwarder µs each|recorder µs each|behind s|at most s"
+    report.show(table(f"{title}: recording", rounds, costs, OURS))
+    for words, column, peer, ratio, aim in PROMISES:
+        found = median(rounds, OURS, ratio)
+        most = float(aim.split()[1])
+        report.promise(
+            f"{title}, recording: {words}",
+            cell(rounds, OURS, column),
+            aim,
+            None if isnan(found) else found >= most if aim.startswith("≥") else found <= most,
+            f"{peer} {cell(rounds, peer, column)}" if peer in rounds[0] else "–",
+            cell(rounds, OURS, ratio),
+        )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, permutations, product
 from pathlib import Path
 from struct import Struct
 
 import msgspec
 
+CAPTURES = Path(__file__).parents[2] / "captures"
 _MAGIC = b"\xd4\xc3\xb2\xa1"
 _FILE_HEADER = 24
 # Seconds, microseconds, bytes captured, bytes on the wire.
@@ -46,61 +47,59 @@ _ODD = 0x9E3779B1
 """Its multiples differ in all eight digits."""
 
 
-def _new_clients_and_cards(packets: bytearray, places: Sequence[int], number: int) -> bytes:
-    """Other ports, and cards under each other's names, as far as those are of one length.
+def _renamed(ports: Sequence[int], place: bytes, orders: Sequence[Sequence[bytes]]) -> Renew:
+    """Return a function for other clients' ports, and for some words under each other's names.
 
-    The players then break the rules now and then, which is a diagnostic for every thirty messages.
+    Args:
+        ports: The ports of the servers.
+        place: A pattern of the words in their places.
+        orders: The words, and then their names in each repetition.
     """
-    _move_clients(packets, places, number, (35555,))
-    renamed = dict(zip(_CARD_WORDS, _CARD_NAMES[number % len(_CARD_NAMES)], strict=True))
-    return _CARD_WORD.sub(lambda found: renamed[found[0]], packets)
+    pattern = re.compile(place)
+
+    def renew(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+        _move_clients(packets, places, number, ports)
+        renamed = dict(zip(orders[0], orders[number * _ODD % len(orders)], strict=True))
+        return pattern.sub(lambda found: renamed[found[0]], packets)
+
+    return renew
 
 
-_OF_ONE_LENGTH = ((b"OBER", b"ZEHN", b"NEUN"), (b"UNTER", b"KONIG"), (b"GRAS", b"HERZ"))
-_CARD_NAMES = [sum(words, ()) for words in product(*map(permutations, _OF_ONE_LENGTH))]
-_CARD_WORDS = _CARD_NAMES[0]
-_CARD_WORD = re.compile(rb"(?:%s)(?=\n)" % b"|".join(_CARD_WORDS))
+def _letters(orders: Iterable[Sequence[int]]) -> list[list[bytes]]:
+    return [[b"%c" % letter for letter in order] for order in orders]
 
 
-def _new_clients_and_players(packets: bytearray, places: Sequence[int], number: int) -> bytes:
-    """Other ports, other numbers of the players, and each second island as in a mirror, its x and y swapped.
-
-    The game is the same, and breaks the same rules.
-    """
-    _move_clients(packets, places, number, (6789,))
-    mine = dict(zip(b"123", _PLAYER_NUMBERS[number * _ODD % len(_PLAYER_NUMBERS)], strict=True))
-    renewed = _PLAYER_NUMBER.sub(lambda found: b"%c" % mine[found[0][0]], packets)
-    return _PLACE.sub(rb'"x":\2,"y":\1', renewed) if number % 2 else renewed
-
-
-_PLAYER_NUMBERS = list(permutations(b"0123456789", 3))
-_NAMES_OF_PLAYERS = ("id", "Spieler", "Mitspieler", "Eigentümer", "Absender", "Ziel", "Sieger")
-_PLAYER_NUMBER = re.compile(
-    b"(?:%s)[123](?=[,}])" % b"|".join(f'(?<="{name}":)'.encode() for name in _NAMES_OF_PLAYERS)
+# Cards, as far as their names are of one length. The players then break the rules now and then, which is a
+# diagnostic for every thirty messages.
+_CARDS = (
+    permutations(names) for names in ((b"OBER", b"ZEHN", b"NEUN"), (b"UNTER", b"KONIG"), (b"GRAS", b"HERZ"))
 )
+_CARD_NAMES = [sum(names, ()) for names in product(*_CARDS)]
+_new_cards = _renamed((35555,), rb"(?:%s)(?=\n)" % b"|".join(_CARD_NAMES[0]), _CARD_NAMES)
+
+_NAMES_OF_PLAYERS = ("id", "Spieler", "Mitspieler", "Eigentümer", "Absender", "Ziel", "Sieger")
+_PLAYER = b"(?:%s)[123](?=[,}])" % b"|".join(f'(?<="{name}":)'.encode() for name in _NAMES_OF_PLAYERS)
+_new_players = _renamed((6789,), _PLAYER, _letters([b"123", *permutations(b"0123456789", 3)]))
 _PLACE = re.compile(rb'"x":(-?\d),"y":(-?\d)')
 
 
-def _new_clients_and_tiles(packets: bytearray, places: Sequence[int], number: int) -> bytes:
-    """Other ports, and the tiles from 1 to 9 under each other's numbers: only who wins does so no more."""
-    _move_clients(packets, places, number, (8090,))
-    mine = dict(zip(b"123456789", _TILE_NUMBERS[number % len(_TILE_NUMBERS)], strict=True))
-    return _TILE_NUMBER.sub(lambda found: b"%c" % mine[found[0][0]], packets)
+def _new_players_and_islands(packets: bytearray, places: Sequence[int], number: int) -> bytes:
+    """Other players, and each second island as in a mirror, its x and y swapped.
+
+    The game is the same, and breaks the same rules.
+    """
+    renewed = _new_players(packets, places, number)
+    return _PLACE.sub(rb'"x":\2,"y":\1', renewed) if number % 2 else renewed
 
 
-_TILE_NUMBERS = list(islice(permutations(b"123456789"), 0, None, 997))
-_TILE_NUMBER = re.compile(rb"(?<![0-9])[1-9](?=:(?:RED|BLUE|YELLOW|BLACK))")
+# The tiles from 1 to 9: only who wins does so no more.
+_TILES = _letters(islice(permutations(b"123456789"), 0, None, 997))
+_new_tiles = _renamed((8090,), rb"(?<![0-9])[1-9](?=:(?:RED|BLUE|YELLOW|BLACK))", _TILES)
 
-
-def _new_clients_and_colours(packets: bytearray, places: Sequence[int], number: int) -> bytes:
-    """Other ports, and the cards' colours under each other's names: the same games by the same rules."""
-    _move_clients(packets, places, number, (7001, 7002, 7003))
-    mine = dict(zip(b"RBGArbga", _COLOURS[number % len(_COLOURS)], strict=True))
-    return _COLOUR.sub(lambda found: b"%c" % mine[found[0][0]], packets)
-
-
-_COLOURS = [bytes(upper + [code + 32 for code in upper]) for upper in map(list, permutations(b"RBGA"))]
-_COLOUR = re.compile(rb"(?<=<card>)[RBGA]|(?<=<trumf>)[rbga]|(?<=<trumf>.:)[rbga]")
+# The cards' colours: the same games by the same rules.
+_COLOURS = _letters([*order, *(code + 32 for code in order)] for order in permutations(b"RBGA"))
+_COLOUR = rb"(?<=<card>)[RBGA]|(?<=<trumf>)[rbga]|(?<=<trumf>.:)[rbga]"
+_new_colours = _renamed((7001, 7002, 7003), _COLOUR, _COLOURS)
 
 
 def _move_clients(
@@ -120,15 +119,15 @@ _PORT = Struct(">H")
 
 MAEXCHEN = Recording("maexchen-old-20111003.pcap", 9007, 9007, 60, _new_tokens)
 MAEXCHEN_OF_THREE = Recording("maexchen-old-20110928-seed-tiny.pcap", 2848, 2848, 60, _new_tokens)
-SCHAFKOPF = Recording("schafkopf-1.3-2humans.pcap", 11_126, 1068, 120, _new_clients_and_cards)
-CATAN = Recording("catan-infrarot-game2-3p.pcap.gz", 7233, 4837, 180, _new_clients_and_players)
-CGML = Recording("cgml-hands.pcap.gz", 5072, 4270, 60, _new_clients_and_colours)
-OKEY = Recording("okey-head-game-win.pcap.gz", 1055, 739, 10, _new_clients_and_tiles)
+SCHAFKOPF = Recording("schafkopf-1.3-2humans.pcap", 11_126, 1068, 120, _new_cards)
+CATAN = Recording("catan-infrarot-game2-3p.pcap.gz", 7233, 4837, 180, _new_players_and_islands)
+CGML = Recording("cgml-hands.pcap.gz", 5072, 4270, 60, _new_colours)
+OKEY = Recording("okey-head-game-win.pcap.gz", 1055, 739, 10, _new_tiles)
 
 
-def repeat(target: Path, times: int, recording: Recording) -> int:
+def repeat(target: Path, times: int, recording: Recording, later_s: int = 0) -> int:
     """Write a recording this many times into one capture; return the number of packets."""
-    recorded = (Path(__file__).parents[2] / "captures" / recording.file).read_bytes()
+    recorded = (CAPTURES / recording.file).read_bytes()
     if recording.file.endswith(".gz"):
         recorded = gzip.decompress(recorded)
     if not recorded.startswith(_MAGIC):
@@ -141,7 +140,7 @@ def repeat(target: Path, times: int, recording: Recording) -> int:
             repetition = bytearray(body)
             for place in places:
                 (seconds,) = _SECONDS.unpack_from(body, place)
-                _SECONDS.pack_into(repetition, place, seconds + number * recording.shift_s)
+                _SECONDS.pack_into(repetition, place, seconds + later_s + number * recording.shift_s)
             file.write(recording.renew(repetition, places, number))
     return times * len(places)
 

@@ -14,63 +14,57 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-WIDTH = 120
-
 Part = Table | str
-
-
-class Promise(msgspec.Struct, frozen=True):
-    """A measured figure, the peer's, and their ratio, as texts; the target, and whether it is met.
-
-    `kept` is None where nothing is promised, or there was no peer to compare with.
-    """
-
-    subject: str
-    ours: str
-    peer: str
-    ratio: str
-    aim: str
-    kept: bool | None
 
 
 class Report:
     """Prints to a terminal what is shown, and keeps it."""
 
     def __init__(self) -> None:
-        self.console = Console(width=WIDTH)
+        self._console = Console(width=120)
         self._parts: list[Part] = []
-        self._promises: list[Promise] = []
+        self._machine = machine()
+        self._promises = new_table("Promised and measured", "Kiebitz|peer|ratio|aim")
+        self._promises.add_column("kept")
 
     def show(self, part: Part) -> None:
         """Print a table, or a paragraph."""
-        self.console.print(part, highlight=False)
+        self._console.print(part, highlight=False)
         self._parts.append(part)
 
-    def promise(self, subject: str, ours: str, peer: str, ratio: str, aim: str, kept: bool | None) -> None:
-        """Keep a figure for the `summary`."""
-        self._promises.append(Promise(subject, ours, peer, ratio, aim, kept))
+    def promise(
+        self, subject: str, ours: str, aim: str, kept: bool | None, peer: str = "–", ratio: str = "–"
+    ) -> None:
+        """Keep a measured figure, the peer's, and their ratio, the target, and whether it is met.
 
-    def summary(self) -> Table:
-        """Return the table of promised and measured values."""
-        result = new_table("Promised and measured", "Kiebitz|peer|ratio|aim")
-        result.add_column("kept")
-        kept = {True: "yes", False: "no", None: "–"}
-        for one in self._promises:
-            result.add_row(one.subject, one.ours, one.peer, one.ratio, one.aim, kept[one.kept])
-        return result
+        `kept` is None where nothing is promised, or there was no peer to compare with.
+        """
+        was = {True: "yes", False: "no", None: "–"}[kept]
+        self._promises.add_row(subject, ours, peer, ratio, aim, was)
 
-    def write(self, path: Path, introduction: Sequence[str]) -> None:
-        """Write all of it as Markdown, replacing an earlier file."""
-        parts = [*introduction, self.summary(), *self._parts]
-        path.write_text("\n\n".join(map(_markdown, parts)) + "\n")
+    def limit(self, subject: str, measured: float, most: float, form: str = ".2f") -> None:
+        """Keep a figure that is promised to be at most so much."""
+        self.promise(subject, f"{measured:{form}}", f"≤ {most:,}", measured <= most)
+
+    def end(self, path: Path | None) -> None:
+        """Print the promised and measured values; write everything to a file of Markdown, if there is one."""
+        self._console.print(self._promises, highlight=False)
+        if path is not None:
+            parts = [*INTRODUCTION, self._machine, self._promises, *self._parts]
+            path.write_text("\n\n".join(map(_markdown, parts)) + "\n")
+            self._console.print(f"Written to {path}.", highlight=False)
+
+
+INTRODUCTION = (
+    "# Results of the last full run",
+    "Written by `make bench`; [README.md](README.md) says what is measured, and how to read it.",
+)
 
 
 def new_table(title: str, figures: str, texts: str | None = "") -> Table:

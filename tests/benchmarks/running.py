@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import select
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Collection, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
+from relay_processes import pss_kib
 
 KIEBITZ = (sys.executable, "-m", "kiebitz")
 
@@ -74,10 +75,21 @@ def run(
 
 
 def _memory_of(pid: int) -> int:
-    """Return the current memory of a process and its children in KiB (proc(5): Pss)."""
+    """Return the current memory of a process and its children in KiB."""
     total = 0
     with suppress(OSError):
-        for process in (str(pid), *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-            found = re.search(r"^Pss: *(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text(), re.M)
-            total += int(found[1]) if found else 0
+        for process in (pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())):
+            total += pss_kib(process)
     return total
+
+
+def import_into(database: Path, capture: Path, build: str = "kiebitz") -> Cost:
+    """Import a capture into a new database."""
+    for file in database.parent.glob(f"{database.name}*"):
+        file.unlink()
+    return run([*BUILDS[build], "import", str(capture), "-w", str(database)])
+
+
+def count(database: Path, table: str = "messages") -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])

@@ -8,14 +8,12 @@ load on the machine can only add to one.
 
 from __future__ import annotations
 
-import sqlite3
 import tempfile
-from contextlib import closing
 from pathlib import Path
 
-from repeating import CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, cut, repeat
+from repeating import CAPTURES, CATAN, CGML, MAEXCHEN, OKEY, SCHAFKOPF, cut, repeat
 from report import Report, new_table
-from running import BUILDS, KIEBITZ, run
+from running import BUILDS, count, import_into, run
 
 from kiebitz.cli.main import COMMANDS
 
@@ -23,14 +21,8 @@ MOST_START = 0.15
 MOST_SHORT = 0.35
 MESSAGES = 1000
 
-_TINY = Path(__file__).parents[2] / "captures" / "maexchen-head-tiny.pcap"
-_RECORDINGS = {
-    "maexchen": MAEXCHEN,
-    "schafkopf": SCHAFKOPF,
-    "catan": CATAN,
-    "okey": OKEY,
-    "cgml": CGML,
-}
+_TINY = CAPTURES / "maexchen-head-tiny.pcap"
+_RECORDINGS = {"maexchen": MAEXCHEN, "schafkopf": SCHAFKOPF, "catan": CATAN, "okey": OKEY, "cgml": CGML}
 
 
 def measured(report: Report, rounds: int) -> None:
@@ -42,19 +34,21 @@ def measured(report: Report, rounds: int) -> None:
 
 
 def _started(report: Report, folder: Path, rounds: int) -> None:
+    import_into(folder / "tiny.db", _TINY)
     database = str(folder / "tiny.db")
-    run([*KIEBITZ, "import", str(_TINY), "-w", database])
     commands = [[command, "-h"] for section in COMMANDS.values() for command in section]
     commands.append(["events", database])
     table = new_table("Start-up", "|".join(f"{build}: CPU s" for build in BUILDS), "kiebitz …")
     found = {}
     for words in commands:
         told = " ".join(words).replace(database, "DB")
-        found[told], *others = (_least([*build, *words], rounds) for build in BUILDS.values())
-        table.add_row(told, *(f"{seconds:.3f}" for seconds in (found[told], *others)))
+        least = [min(run([*build, *words]).cpu for _ in range(rounds)) for build in BUILDS.values()]
+        table.add_row(told, *(f"{seconds:.3f}" for seconds in least))
+        found[told] = least[0]
     report.show(table)
-    slowest = max(found, key=lambda told: found[told])
-    _promise(report, f"Start-up of the slowest command, kiebitz {slowest}: CPU s", found[slowest], MOST_START)
+    slowest = max(found, key=found.__getitem__)
+    title = f"Start-up of the slowest command, kiebitz {slowest}: CPU s"
+    report.limit(title, found[slowest], MOST_START, ".3f")
 
 
 def _imported(report: Report, folder: Path, rounds: int) -> None:
@@ -65,24 +59,8 @@ def _imported(report: Report, folder: Path, rounds: int) -> None:
         repeat(capture, -(-MESSAGES // recording.messages), recording)
         packets = cut(capture, recording.packets * MESSAGES // recording.messages)
         database = folder / f"{protocol}.db"
-        run([*KIEBITZ, "import", str(capture), "-w", str(database)])
-        with closing(sqlite3.connect(database)) as connection:
-            ((messages,),) = connection.execute("SELECT count(*) FROM messages")
-        seconds = []
-        for build in BUILDS.values():
-            costs = []
-            for _ in range(rounds):
-                database.unlink()
-                costs.append(run([*build, "import", str(capture), "-w", str(database)]).cpu)
-            seconds.append(min(costs))
+        seconds = [min(import_into(database, capture, build).cpu for _ in range(rounds)) for build in BUILDS]
+        messages = count(database)
         table.add_row(protocol, f"{messages:,}", f"{packets:,}", *(f"{least:.2f}" for least in seconds))
-        _promise(report, f"Import of {messages:,} messages, {protocol}: CPU s", seconds[0], MOST_SHORT)
+        report.limit(f"Import of {messages:,} messages, {protocol}: CPU s", seconds[0], MOST_SHORT, ".3f")
     report.show(table)
-
-
-def _least(command: list[str], rounds: int) -> float:
-    return min(run(command).cpu for _ in range(rounds))
-
-
-def _promise(report: Report, subject: str, seconds: float, most: float) -> None:
-    report.promise(subject, f"{seconds:.3f}", "–", "–", f"≤ {most}", seconds <= most)

@@ -14,20 +14,23 @@ import signal
 import socket
 import sqlite3
 import statistics
-import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
 from itertools import accumulate
 from pathlib import Path
 
 import msgspec
-from relays import HOST, free_port
+from processes_and_rows import free_port, until
+from relay_udp import udp_socket
+from relays import HOST
 from repeating import MAEXCHEN, repeat
 from report import Report, new_table
-from running import KIEBITZ, run
+from running import KIEBITZ, Cost, import_into, run
+from taps_and_nats import Program, count
+from taps_and_nats import server as nats_server
 
 REPETITIONS = 5
 
@@ -54,139 +57,59 @@ time.time_ns = lambda: _right() + _shift
 """Python's start-up code that shifts the program's clock."""
 
 
-class Nats:
-    """A nats-server with JetStream; each `place` is another one."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._places = 0
-
-    def place(self) -> str:
-        self._places += 1
-        return f"nats://{HOST}:{self._port}/bench-{self._places}"
-
-
-@contextmanager
-def nats_server(folder: Path) -> Iterator[Nats]:
-    port = free_port("tcp")
-    command = ["nats-server", "-js", "-a", HOST, "-p", str(port), "-sd", str(folder)]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until_listens(port)
-        yield Nats(port)
-    finally:
-        running.kill()
-        running.wait()
-
-
-def until_listens(port: int) -> None:
-    end = time.monotonic() + START_S
-    while time.monotonic() < end:
-        with suppress(OSError), socket.create_connection((HOST, port), 1):
-            return
-        time.sleep(0.05)
-    raise RuntimeError("nats-server does not listen")
-
-
-class Command:
-    """A `kiebitz` command that runs until it is stopped; its output goes into a file."""
+class Command(Program):
+    """A `kiebitz` command that runs until it is stopped, with a clock of its own."""
 
     def __init__(self, log: Path, ready: str, *words: str, shift_s: float = 0.0) -> None:
-        shifted = {"BENCHMARK_SHIFT_NS": str(round(shift_s * 1e9))}
         path = os.pathsep.join([str(log.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self._log = log
-        with log.open("wb") as file:
-            self._running = subprocess.Popen(
-                [*KIEBITZ, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                env={**os.environ, **shifted, "PYTHONPATH": path},
-                start_new_session=True,
-            )
+        shifted = {"BENCHMARK_SHIFT_NS": str(round(shift_s * 1e9)), "PYTHONPATH": path}
+        super().__init__(log, *words, environment=shifted)
         self.until_says(ready)
 
-    @property
-    def pid(self) -> int:
-        return self._running.pid
-
-    def until_says(self, *words: str) -> None:
-        end = time.monotonic() + START_S
-        while not all(word in self._log.read_text() for word in words):
-            if time.monotonic() > end or self._running.poll() is not None:
-                raise RuntimeError(f"kiebitz did not say {words}, but: {self._log.read_text()}")
-            time.sleep(0.05)
-
-    def end(self) -> tuple[float, float]:
+    def cost(self) -> tuple[float, float]:
         """End it as Ctrl-C does; its CPU seconds, and MiB at its peak. Raises RuntimeError if it fails."""
-        self._running.send_signal(signal.SIGINT)
-        _, status, used = os.wait4(self.pid, 0)
-        self._running.returncode = os.waitstatus_to_exitcode(status)
-        if self._running.returncode:
-            raise RuntimeError(f"kiebitz failed: {self._log.read_text()}")
+        self.process.send_signal(signal.SIGINT)
+        _, status, used = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        if self.process.returncode:
+            raise RuntimeError(f"kiebitz failed: {self.said}")
         return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
-    def kill(self) -> None:
-        """Kill the process after a failed measurement."""
-        if self._running.returncode is None:
-            os.killpg(self.pid, signal.SIGKILL)
-            self._running.wait()
 
-
-def count(database: Path) -> int:
-    """Return the number of recorded pieces of bytes."""
-    with suppress(sqlite3.OperationalError), closing(reading(database)) as connection:
-        ((found,),) = connection.execute("SELECT count(*) FROM chunks")
-        return int(found)
-    return 0
+def collected(report: Report, place: str, repetitions: int) -> None:
+    """Measure how many items a second are collected, and what it costs to publish them."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        capture, database = folder / "long.pcap", folder / "class.db"
+        packets = repeat(capture, repetitions, MAEXCHEN)
+        sniff = [*KIEBITZ, "sniff", "-q", "-i", "-"]
+        publish = ["--publish", place, "--tap", "lab"]
+        imported = import_into(folder / "imported.db", capture)
+        rows = {
+            "kiebitz import": imported,
+            "kiebitz sniff": run([*sniff, "-w", str(folder / "alone.db")], read=capture),
+            "kiebitz sniff --publish": run([*sniff, "-w", str(folder / "tapped.db"), *publish], read=capture),
+        }
+        items = count(folder / "imported.db", "chunks")
+        begin = time.perf_counter()
+        words = ("collect", place, "-q", "-w", str(database))
+        with Command(folder / "collector.log", "collecting from", *words) as collector:
+            until(lambda: count(database, "chunks") >= items, "all is recorded", 10 * START_S)
+            wall = time.perf_counter() - begin
+            cpu, peak = collector.cost()
+        rows["kiebitz collect"] = Cost(cpu, wall, peak)
+    table = new_table(f"{packets:,} packets of Mäxchen, recorded and collected", "items/s|CPU s|wall s|MiB")
+    for subject, cost in rows.items():
+        figures = (f"{items / cost.wall:,.0f}", f"{cost.cpu:.1f}", f"{cost.wall:.1f}", f"{cost.peak:.0f}")
+        table.add_row(subject, *figures)
+    report.show(table)
+    rate, peer = items / wall, items / imported.wall
+    title = "Items a second collected, and imported"
+    report.promise(title, f"{rate:,.0f}", "–", None, f"{peer:,.0f}", f"{rate / peer:.2f} ×")
 
 
 def reading(database: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)
-
-
-def collected(report: Report, nats: Nats, repetitions: int) -> None:
-    """Measure how many items a second are collected, and what it costs to publish them."""
-    with tempfile.TemporaryDirectory() as name, ExitStack() as ending:
-        folder = Path(name)
-        capture, place = folder / "long.pcap", nats.place()
-        packets = repeat(capture, repetitions, MAEXCHEN)
-        sniff = [*KIEBITZ, "sniff", "-q", "-i", "-"]
-        imported = run([*KIEBITZ, "import", str(capture), "-w", str(folder / "imported.db")])
-        alone = run([*sniff, "-w", str(folder / "alone.db")], read=capture)
-        publish = ["--publish", place, "--tap", "lab"]
-        tapped = run([*sniff, "-w", str(folder / "tapped.db"), *publish], read=capture)
-        database = folder / "class.db"
-        items = count(folder / "imported.db")
-        begin = time.perf_counter()
-        words = ("collect", place, "-q", "-w", str(database))
-        collector = Command(folder / "collector.log", "collecting from", *words)
-        ending.callback(collector.kill)
-        while count(database) < items:
-            if time.perf_counter() - begin > 10 * START_S:
-                raise RuntimeError("the collector has not recorded all")
-            time.sleep(0.1)
-        wall = time.perf_counter() - begin
-        cpu, peak = collector.end()
-    table = new_table(f"{packets:,} packets of Mäxchen, recorded and collected", "items/s|CPU s|wall s|MiB")
-    rows = (
-        ("kiebitz import", imported.cpu, imported.wall, imported.peak),
-        ("kiebitz sniff", alone.cpu, alone.wall, alone.peak),
-        ("kiebitz sniff --publish", tapped.cpu, tapped.wall, tapped.peak),
-        ("kiebitz collect", cpu, wall, peak),
-    )
-    for subject, cpu_s, wall_s, mib in rows:
-        table.add_row(subject, f"{items / wall_s:,.0f}", f"{cpu_s:.1f}", f"{wall_s:.1f}", f"{mib:.0f}")
-    report.show(table)
-    rate, peer = items / wall, items / imported.wall
-    report.promise(
-        "Items a second collected, and imported",
-        f"{rate:,.0f}",
-        f"{peer:,.0f}",
-        f"{rate / peer:.2f} ×",
-        "–",
-        None,
-    )
 
 
 class Watcher(threading.Thread):
@@ -232,42 +155,40 @@ class Passage(msgspec.Struct):
     sent: int
 
 
-def passed(nats: Nats, shifts: Sequence[float], silent_s: float = 0.0) -> Passage:
+def passed(place: str, shifts: Sequence[float], silent_s: float = 0.0) -> Passage:
     """Send datagrams in turn through as many taps as there are shifts; the last is silent for a while."""
-    place = nats.place()
     with tempfile.TemporaryDirectory() as name, ExitStack() as ending:
         folder = Path(name)
         (folder / "sitecustomize.py").write_text(ANOTHER_TIME)
-        databases = [folder / f"{number}.db" for number in range(len(shifts))]
         collection = folder / "class.db"
         words = ("collect", place, "-q", "-w", str(collection))
-        collector = Command(folder / "collector.log", "collecting from", *words)
-        ending.callback(collector.kill)
+        collector = ending.enter_context(Command(folder / "collector.log", "collecting from", *words))
         sink = ending.enter_context(udp_socket())
         sink.bind((HOST, 0))
         relays, senders = [], []
-        for number, (shift_s, database) in enumerate(zip(shifts, databases, strict=True)):
+        for number, shift_s in enumerate(shifts):
             port = free_port("udp")
             mode = f"reverse:udp://{HOST}:{sink.getsockname()[1]}@{HOST}:{port}"
-            tap = ("relay", "-m", mode, "-q", "-w", str(database), "--publish", place)
-            log = folder / f"{number}.log"
-            relays.append(Command(log, "listening", *tap, "--tap", f"tap-{number}", shift_s=shift_s))
-            ending.callback(relays[-1].kill)
+            tap = ["relay", "-m", mode, "-q", "-w", str(folder / f"{number}.db")]
+            tap += ["--publish", place, "--tap", f"tap-{number}"]
+            relay = Command(folder / f"{number}.log", "listening", *tap, shift_s=shift_s)
+            relays.append(ending.enter_context(relay))
             senders.append(ending.enter_context(udp_socket()))
             senders[-1].connect((HOST, port))
-        collector.until_says(*(f"receiving from the tap tap-{number}" for number in range(len(shifts))))
-        watchers = [Watcher(database) for database in (databases[0], collection)]
-        sent_ns = send(senders, SECONDS + silent_s, relays[-1].pid, silent_s)
+        for number in range(len(shifts)):
+            collector.until_says(f"receiving from the tap tap-{number}")
+        watchers = [Watcher(database) for database in (folder / "0.db", collection)]
+        sent_ns = send(senders, SECONDS + silent_s, relays[-1].process.pid, silent_s)
         local, collected = (watcher.seen_ns for watcher in watchers)
-        end = time.monotonic() + START_S
-        while len(collected) < len(sent_ns) and time.monotonic() < end:
-            time.sleep(0.1)
+        with suppress(AssertionError):
+            until(lambda: len(collected) >= len(sent_ns), "all is collected", START_S)
         for watcher in watchers:
             watcher.stop()
         for program in (*relays, collector):
-            program.end()
+            program.cost()
         with closing(reading(collection)) as connection:
-            rows = [(int(data), ts_ns) for data, ts_ns in connection.execute(TOLD)]
+            told = connection.execute("SELECT data, ts_ns FROM chunks ORDER BY id")
+            rows = [(int(data), ts_ns) for data, ts_ns in told]
     if sorted(number for number, _ in rows) != [*range(len(sent_ns))]:
         raise RuntimeError(f"{len(sent_ns)} datagrams were sent, and {len(rows)} collected")
     return Passage(
@@ -283,10 +204,6 @@ def passed(nats: Nats, shifts: Sequence[float], silent_s: float = 0.0) -> Passag
 def overtaken(values: Sequence[int]) -> int:
     """Return the number of elements that follow a greater one."""
     return sum(value < before for value, before in zip(values[1:], accumulate(values, max), strict=False))
-
-
-def udp_socket() -> socket.socket:
-    return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
 
 def send(senders: Sequence[socket.socket], seconds: float, tap: int, silent_s: float) -> list[int]:
@@ -311,10 +228,7 @@ def stop(tap: int, how: signal.Signals) -> None:
         os.kill(int(child), how)
 
 
-TOLD = "SELECT data, ts_ns FROM chunks ORDER BY id"
-
-
-def in_order(report: Report, nats: Nats) -> None:
+def in_order(report: Report, server: str) -> None:
     """Measure how soon datagrams are in the databases, and in which order."""
     table = new_table(
         f"Datagrams through taps in turn, one each {PACE_S * 1e3:.0f} ms",
@@ -323,8 +237,8 @@ def in_order(report: Report, nats: Nats) -> None:
     )
     cases = [(shifts, 0.0) for shifts in SHIFTS]
     cases += [(SHIFTS[1], silent_s) for silent_s in SILENCES_S]
-    for shifts, silent_s in cases:
-        one = passed(nats, shifts, silent_s)
+    for number, (shifts, silent_s) in enumerate(cases):
+        one = passed(f"{server}/bench-{number}", shifts, silent_s)
         subject = ", ".join(f"{shift:+g} s" if shift else "0" for shift in shifts)
         if silent_s:
             subject += f"; one silent for {silent_s:g} s"
@@ -341,7 +255,7 @@ def in_order(report: Report, nats: Nats) -> None:
         )
         if max(shifts) and not silent_s:
             subject = f"Of {one.sent} datagrams behind one of a later time, clocks {max(shifts):g} s wrong"
-            report.promise(subject, f"{one.late}", "–", "–", "none", not one.late)
+            report.promise(subject, f"{one.late}", "none", not one.late)
     report.show(table)
 
 
@@ -351,5 +265,6 @@ def measured(report: Report, rounds: int) -> None:
         report.show("Without nats-server, taps are not measured.")
         return
     with tempfile.TemporaryDirectory() as name, nats_server(Path(name)) as nats:
-        collected(report, nats, rounds * REPETITIONS)
-        in_order(report, nats)
+        server = f"nats://{HOST}:{nats.port}"
+        collected(report, f"{server}/bench", rounds * REPETITIONS)
+        in_order(report, server)

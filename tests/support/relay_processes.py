@@ -39,7 +39,7 @@ class Watched:
 
     def processor_seconds(self) -> tuple[float, float]:
         """Return the CPU seconds of forwarder and recorder."""
-        return _processor_seconds(self.forwarder), _processor_seconds(self.recorder)
+        return cpu_seconds(self.forwarder), cpu_seconds(self.recorder)
 
 
 @contextmanager
@@ -51,12 +51,16 @@ def watched_relay(mode: str, database: Path, *options: str) -> Iterator[Watched]
 
 
 def _size(process: int) -> Size:
+    return Size(pss_kib(process), sum(1 for _ in Path(f"/proc/{process}/fd").iterdir()))
+
+
+def pss_kib(process: int) -> int:
     rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
-    memory = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
-    return Size(memory, sum(1 for _ in Path(f"/proc/{process}/fd").iterdir()))
+    return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
 
 
-def _processor_seconds(process: int) -> float:
+def cpu_seconds(process: int) -> float:
+    """Return the CPU seconds of a running process (proc(5), /proc/pid/stat, fields 14 and 15)."""
     # The name in brackets may hold blanks.
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100

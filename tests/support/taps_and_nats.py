@@ -10,15 +10,16 @@ import socket
 import sqlite3
 import struct
 import subprocess
-import threading
+import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import pytest
+import tcp_forwarder
 from command import CAPTURES, kiebitz
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from strength import times
@@ -73,6 +74,12 @@ def seed(path: Path) -> tuple[Path, str]:
     return path, nkeys.from_seed(path.read_bytes()).public_key.decode()
 
 
+def listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
 class Server:
     """A nats-server with JetStream, on a port of its own; what it keeps outlives it."""
 
@@ -89,18 +96,13 @@ class Server:
             self._process = subprocess.Popen(
                 ["nats-server", "-c", str(self._config)], stdout=log, stderr=log, start_new_session=True
             )
-        until(self._listens, "nats-server listens")
+        until(lambda: listens(self.port), "nats-server listens")
 
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait(PATIENCE_S)
             self._process = None
-
-    def _listens(self) -> bool:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-            return True
-        return False
 
 
 @contextmanager
@@ -119,70 +121,25 @@ class Network:
 
     def __init__(self, port: int) -> None:
         self._to = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._is_whole = threading.Event()
-        self._is_whole.set()
-        self._is_over = False
-        self._ways: list[tuple[socket.socket, socket.socket, list[threading.Thread]]] = []
-        self._accepting = threading.Thread(target=self._accept, daemon=True)
-        self._accepting.start()
+        self.port = free_port("tcp")
+        self._start()
 
     def cut(self) -> None:
-        self._is_whole.clear()
+        self._forwarder.send_signal(signal.SIGSTOP)
 
     def mend(self) -> None:
         """Restore the network; data in flight and connections are lost."""
-        self._close_all()
-        self._is_whole.set()
+        self.close()
+        self._start()
 
     def close(self) -> None:
-        self._is_over = True
-        self._is_whole.set()
-        # So that the thread wakes.
-        socket.create_connection(("127.0.0.1", self.port)).close()
-        self._accepting.join(PATIENCE_S)
-        self._listener.close()
-        self._close_all()
+        self._forwarder.kill()
+        self._forwarder.wait()
 
-    def _close_all(self) -> None:
-        for client, there, threads in self._ways:
-            for one in (client, there):
-                with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
-            for thread in threads:
-                thread.join(PATIENCE_S)
-            client.close()
-            there.close()
-        self._ways.clear()
-
-    def _accept(self) -> None:
-        while True:
-            client, _ = self._listener.accept()
-            self._is_whole.wait()
-            if self._is_over:
-                client.close()
-                return
-            try:
-                there = socket.create_connection(("127.0.0.1", self._to))
-            except OSError:
-                client.close()
-                continue
-            pairs = ((client, there), (there, client))
-            threads = [threading.Thread(target=self._pass_on, args=ends, daemon=True) for ends in pairs]
-            self._ways.append((client, there, threads))
-            for thread in threads:
-                thread.start()
-
-    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(1 << 16):
-                # What comes while it is cut goes into nothing.
-                if self._is_whole.is_set():
-                    sink.sendall(data)
-        for one in (source, sink):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+    def _start(self) -> None:
+        command = [sys.executable, tcp_forwarder.__file__, str(self.port), str(self._to)]
+        self._forwarder = subprocess.Popen(command)
+        until(lambda: listens(self.port), "the network is there")
 
 
 @contextmanager
@@ -213,7 +170,9 @@ def as_pcap(packets: Iterable[RawPacket], with_head: bool = True) -> bytes:
 class Program:
     """A `kiebitz` command that runs alongside the test; its output goes into a file."""
 
-    def __init__(self, log: Path, *arguments: str, stdin: int | None = None) -> None:
+    def __init__(
+        self, log: Path, *arguments: str, stdin: int | None = None, environment: Mapping[str, str] = {}
+    ) -> None:
         self._log = log
         with log.open("ab") as out:
             self.process = subprocess.Popen(
@@ -221,6 +180,7 @@ class Program:
                 stdin=stdin if stdin is not None else subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
+                env={**os.environ, **environment},
                 start_new_session=True,
             )
 
