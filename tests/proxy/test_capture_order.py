@@ -30,22 +30,6 @@ DISORDER = DATA / "disorder"
 HOUR, YEAR = 3600 * SECOND, 365 * 86_400 * SECOND
 
 
-@pytest.mark.parametrize(
-    ("name", "messages"),
-    [
-        ("clock-ahead-3h", 11),
-        ("one-direction-after-the-other", 27),
-        ("rst-not-obeyed", 15),
-        ("constant-identification", 7),
-        ("two-taps-120ms-apart", 5),
-    ],
-)
-def test_small_captures(name: str, messages: int, tmp_path: Path) -> None:
-    run = kiebitz("import", str(DISORDER / f"{name}.pcap"), "-w", str(tmp_path / "x.db"))
-    assert f"1 stream, {messages} messages" in run.err
-    assert "no errors, no warnings" in run.err
-
-
 def is_first_way(packet: RawPacket) -> bool:
     return packet[2][34:36] < packet[2][36:38]
 

@@ -1,6 +1,7 @@
-"""The computer's clock is set back by an hour while a game is relayed, and in the middle of a capture.
+"""The computer's clock is set back by an hour while a game is relayed.
 
-Between dense messages the loop stays awake, else it sleeps.
+Between dense messages the loop stays awake, else it sleeps. A capture in which the clock was set back is in
+`tests/data/commands/disorder.txt`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,10 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command import TINY, kiebitz
 from maexchen_programs import Player, Server, play
 from mitmproxy_live import assert_recorded
-from packet_reordering import packets_of, write_packets
 from processes_and_rows import free_port, rows, running
 from recording_relays import recorded, relaying, round_trips
 from strength import a_few
@@ -143,71 +141,6 @@ def test_the_clock_jumps_and_a_second_recorder_begins_behind_it(tmp_path: Path, 
     assert begun_ns - HOUR_NS / 2 < times[0] <= times[-1] < time.time_ns() + HOUR_NS / 2
     ((started, ended),) = rows(database, "SELECT started_ns, ended_ns FROM sessions")
     assert started <= times[0] <= times[-1] <= ended
-
-
-@pytest.fixture(scope="module")
-def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    set_back = tmp_path_factory.mktemp("clock") / "set-back.pcap"
-    packets = packets_of(Path(TINY))
-    half = len(packets) // 2
-    write_packets(
-        set_back, packets[:half] + [(packet[0] - HOUR_NS, *packet[1:]) for packet in packets[half:]]
-    )
-    return TINY, str(set_back)
-
-
-def test_a_capture_is_reported_in_the_order_of_its_packets(captures: tuple[str, str]) -> None:
-    def told(capture: str, listing: str) -> list[dict[str, Any]]:
-        return [{**row, "time": None} for row in kiebitz(listing, capture, "--json").json]
-
-    plain, set_back = captures
-    assert min(row["time"] for row in kiebitz("events", set_back, "--json").json) < 0
-    for listing in ("events", "messages"):
-        assert told(set_back, listing) == told(plain, listing)
-    assert kiebitz("diff", plain, set_back).status == 0
-    assert kiebitz("check", set_back).status == kiebitz("check", plain).status
-    # How long the round has taken that was on at that moment is not known.
-    assert kiebitz("games", plain, "--json").json[0]["seconds"] > 0
-    assert kiebitz("games", set_back, "--json").json[0]["seconds"] is None
-    end = kiebitz("state", plain, "--json").json[0]["state"]
-    assert kiebitz("state", set_back, "--json").json[0]["state"] == end
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("state", "CAPTURE", "--at", "0.5s"),
-        ("state", "CAPTURE", "--at", "3600s"),
-        ("state", "CAPTURE", "--at", "#20"),
-        ("events", "CAPTURE", "-Y", "time < 0"),
-        ("messages", "CAPTURE", "-Y", "time >= 0.1"),
-        ("replay", "CAPTURE", "--speed", "100"),
-        ("replay", "CAPTURE", "--from", "0.5", "--to", "end", "--speed", "100"),
-        ("sessions", "CAPTURE"),
-        ("games", "CAPTURE"),
-        ("streams", "CAPTURE"),
-        ("follow", "CAPTURE", "1"),
-    ],
-    ids=" ".join,
-)
-def test_each_command_takes_such_a_capture(captures: tuple[str, str], command: tuple[str, ...]) -> None:
-    done = kiebitz(*(captures[1] if part == "CAPTURE" else part for part in command))
-    assert done.status == 0
-    # Over UDP a clock step cannot be distinguished from reordering.
-    assert done.err.count("\n") == 1
-    assert "unless the clock was set" in done.err
-
-
-def test_such_a_capture_is_exported_and_derived_again_as_it_is(
-    captures: tuple[str, str], tmp_path: Path
-) -> None:
-    database, exported = tmp_path / "game.db", tmp_path / "exported.pcapng"
-    assert kiebitz("import", captures[1], "-w", str(database)).status == 0
-    listed = kiebitz("events", str(database), "--json").json
-    assert kiebitz("export", str(database), "-T", "pcapng", "-o", str(exported)).status == 0
-    assert kiebitz("events", str(exported), "--json").json == listed
-    assert kiebitz("redissect", str(database)).status == 0
-    assert kiebitz("events", str(database), "--json").json == listed
 
 
 BEGIN_NS = 1_000_000_000

@@ -19,6 +19,7 @@ from mitmproxy_live import by_socks, game, listening, mitmproxys, relayed_plainl
 from mitmproxy_rs.local import LocalRedirector
 from processes_and_rows import KIEBITZ, PATIENCE_S, accept, free_port, receive, rows, running, speak, story
 from python_socks import ProxyConnectionError, ProxyError
+from relay_processes import HAS_PROC, pss_kib
 from udp_relays import eventually
 
 
@@ -296,33 +297,26 @@ def test_open_streams_end_with_the_recording(tmp_path: Path) -> None:
     assert rows(relay.database, "SELECT ended_ns > started_ns FROM sessions") == [(1,)]
 
 
-BAD_CALLS = [
-    (("socks5@0", "confdri=x"), 2, "mitmproxy's modes have no option confdri; did you mean confdir?"),
-    (("socks5@0", "mode=regular"), 2, "mode is set with -m"),
-    (("socks5@0", "key_size=big"), 2, "ot an integer: big"),
-    (("socks5@0", "connection_strategy=slow"), 2, "connection_strategy must be one of eager, lazy"),
-    (("socks5@0", "certs=no/such.pem"), 2, "Certificate file does not exist: no/such.pem"),
-    (("reverse:tcp://127.0.0.1:9@0",), 2, "none of the modes uses mitmproxy"),
-    (("socks5@TAKEN",), 1, "Cannot listen on tcp 127.0.0.1:TAKEN: the port is in use"),
-    (("socks5@0", "tcp_hosts=("), 2, "tcp_hosts is not a regular expression: "),
-    (("wireguard:/dev/null@0",), 1, "/dev/null is not a regular file, as key files must be"),
-]
-
-
 MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 @pytest.mark.full
 @MITMPROXYS_LIBRARIES
-@pytest.mark.parametrize(("call", "status", "words"), BAD_CALLS)
-def test_why_it_cannot_start(tmp_path: Path, call: tuple[str, ...], status: int, words: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "status", "words"),
+    [
+        # The words differ between versions; those of Kiebitz are in relay.txt.
+        ("key_size=big", 2, "ot an integer: big"),
+        ("tcp_hosts=(", 2, "tcp_hosts is not a regular expression: "),
+        ("key_size=2048", 1, "Cannot listen on tcp 127.0.0.1:PORT: the port is in use"),
+    ],
+)
+def test_why_it_cannot_start(tmp_path: Path, setting: str, status: int, words: str) -> None:
     with listening() as taken:
         port = str(taken.getsockname()[1])
-        mode, *settings = (part.replace("TAKEN", port) for part in call)
-        done = kiebitz(*options(tmp_path, mode, *settings))
+        done = kiebitz(*options(tmp_path, f"socks5@{port if 'PORT' in words else 0}", setting))
     assert done.status == status
-    assert words.replace("TAKEN", port) in done.err
-    assert "Traceback" not in done.err
+    assert words.replace("PORT", port) in done.err
     assert list(tmp_path.glob(".*spool*")) == []
     if (tmp_path / "game.db").exists():
         assert rows(tmp_path / "game.db", "SELECT ended_ns IS NULL FROM sessions") in ([], [(0,)])
@@ -356,16 +350,9 @@ def test_mitmproxy_is_loaded_only_for_its_modes(tmp_path: Path) -> None:
     assert not {"mitmproxy", "mitmproxy_rs", "cryptography"} & loaded
 
 
-def resident_kib(process: int) -> int:
-    """Return the memory that a process has now (proc(5))."""
-    status = Path(f"/proc/{process}/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1])
-
-
 @pytest.mark.full
+@HAS_PROC
 def test_two_thousand_flows_keep_memory_flat(tmp_path: Path) -> None:
-    if not Path("/proc/self/status").exists():
-        pytest.skip("memory is read from /proc, which is not there")
     with listening() as listener, ThreadPoolExecutor(4) as clients:
         port = free_port("tcp")
         server = listener.getsockname()
@@ -387,9 +374,9 @@ def test_two_thousand_flows_keep_memory_flat(tmp_path: Path) -> None:
 
         with relaying(tmp_path, f"socks5@{port}") as relay:
             flows(200)
-            before = resident_kib(relay.process.pid)
+            before = pss_kib(relay.process.pid)
             flows(2000)
-            after = resident_kib(relay.process.pid)
+            after = pss_kib(relay.process.pid)
             closed = "SELECT count(*), sum(close_reason = 'closed') FROM streams"
             eventually(lambda: rows(relay.database, closed) == [(2200, 2200)])
     # Their own data is 8 MiB.
@@ -397,9 +384,8 @@ def test_two_thousand_flows_keep_memory_flat(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
+@HAS_PROC
 def test_a_long_flow_keeps_memory_flat(tmp_path: Path) -> None:
-    if not Path("/proc/self/status").exists():
-        pytest.skip("memory is read from /proc, which is not there")
     with listening() as listener:
         port = free_port("tcp")
         with (
@@ -413,7 +399,7 @@ def test_a_long_flow_keeps_memory_flat(tmp_path: Path) -> None:
                 sending = beside.submit(client.sendall, b"x" * (mebibytes << 20))
                 receive(there, mebibytes << 20)
                 sending.result()
-                return resident_kib(relay.process.pid)
+                return pss_kib(relay.process.pid)
 
             before = pass_on(32)
             after = pass_on(128)

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import pytest
 from command import CAPTURES, kiebitz
-from conversation_files import blocks
+from conversation_files import blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_captures import file_of
 from packet_reordering import write_packets
-from snapshots import DATA
+from snapshots import DATA, as_bytes, as_text
 from strength import a_few, every, times
 
 from kiebitz.proxy.capture import fragments
@@ -103,7 +103,7 @@ def frame_of(text: str, packet: bytes = PACKET) -> bytes:
         if token == ")":
             made = around(*opened.pop())
         elif token.startswith("'"):
-            made = token[1:-1].encode()
+            made = as_bytes(token[1:-1])
         else:
             token, _, count = token.partition("*")
             token = token.split("|")[0 if is4 else -1]
@@ -251,27 +251,42 @@ def test_game_in_any_wrapping_is_the_same_game(tmp_path: Path) -> None:
             assert recorded(row.linktype, row.frame) == plain, row.name
 
 
-@pytest.mark.parametrize("kind", PACKETS)
-@pytest.mark.parametrize(
-    ("frame", "missing"),
-    [
-        # Where the frame states its own length, the capture has all of it.
-        ("MAC 8864 11001234 len(PPP) 00*10", 0),
-        ("MAC len(SNAP) 00*4", 0),
-        # Otherwise the capture may have cut the frame, and states the captured length as the original one.
-        ("ETH", 6),
-        ("MAC 8864 11001234 len(PPP)", 6),
-    ],
-)
-def test_an_ip_header_that_states_more_than_its_frame_has(frame: str, missing: int, kind: str) -> None:
-    packet = bytearray(PACKETS[kind])
-    place, length = (2, len(packet)) if packet[0] >> 4 == 4 else (4, len(packet) - 40)
-    packet[place : place + 2] = struct.pack(">H", length + 6)
-    (plain,), _ = decoded(1, frame_of("ETH", PACKETS[kind]))
-    (sent,), decoder = decoded(1, frame_of(frame, bytes(packet)))
-    assert not decoder.malformed
-    # A UDP header has a length of its own.
-    assert parts(sent) == (*parts(plain)[:2], missing if isinstance(sent, Segment) else 0)
+def read(linktype: int, data: bytes, wirelen: int | None = None) -> list[str]:
+    """Return what is read of a frame, and what is counted, as in packets.txt."""
+    found, decoder = decoded(linktype, data, wirelen)
+    lines = []
+    for sent in found:
+        flow, payload, missing = parts(sent)
+        line = f"{' > '.join(endpoints(flow))} '{as_text(payload)}'" + f" and {missing}" * bool(missing)
+        if isinstance(sent, Segment):
+            numbers = f"seq {sent.seq} ack {sent.ack} flags {sent.flags:02x} window {sent.window}"
+            lines.append(f"{line} {numbers} scale {sent.scale} {as_text(sent.reset_text.encode())}".rstrip())
+        else:
+            lines.append(f"{line} #{sent[3]}")
+    return lines + [f"{name}: {what}" for name in COUNTED for what in getattr(decoder, name)]
+
+
+def test_what_is_read() -> None:
+    block = blocks(DATA / "packets.txt")["and this is read of these frames of Ethernet"]
+    lines = []
+    for step in block.steps:
+        text, _, cut = step.partition("  -")
+        frame = frame_of(text, PACKETS[Row("", 1, text, "").kinds[0]])
+        lines += [step, *(f"    {line}" for line in read(1, frame[: len(frame) - int(cut or 0)], len(frame)))]
+        (sent,), _ = decoded(1, frame)
+        _, payload, missing = parts(sent)
+        # Cut by a snap length: what is missing is known as soon as there is a header, which tells it.
+        is_read = False
+        for length in range(len(frame) if "total" not in text else 0):
+            short, decoder = decoded(1, frame[:length], len(frame))
+            assert is_read <= bool(short)
+            is_read = bool(short)
+            if is_read and payload:
+                _, kept, missed = parts(short[0])
+                assert (payload.startswith(kept), len(kept) + missed) == (True, len(payload) + missing)
+            elif not is_read:
+                assert (decoder.ignored + decoder.unread + decoder.malformed).total() == 1
+    check(block, "\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -457,82 +472,6 @@ def test_original_length_that_is_wrong(kind: str) -> None:
             assert decoded(1, frame[:-cut], stated)[0] == [right]
 
 
-@pytest.mark.parametrize(
-    ("frame", "payload", "identification"),
-    [
-        ("ETH", TEXT, 9),
-        ("MAC 0800 in4:17,options=4(C)", TEXT, 9),
-        ("MAC 86dd in6:17(C)", TEXT, 0),
-        ("MAC 86dd in6:44(1100 0000 00000007 C)", TEXT, 7),
-        ("MAC 0800 in4:17(c3502328 00080000)", b"", 9),
-    ],
-)
-def test_payload_and_identification_of_a_datagram(frame: str, payload: bytes, identification: int) -> None:
-    ends = ENDS["in4" if "86dd" not in frame else "in6"]
-    assert decoded(1, frame_of(frame))[0] == [(ends + PORTS, payload, 0, identification)]
-
-
-def test_endpoints() -> None:
-    assert endpoints(ENDS["in4"] + PORTS) == ("113.1.203.0:50000", "113.2.203.0:9000")
-    assert endpoints(ENDS["in6"] + PORTS) == ("[2001:db8::3]:50000", "[2001:db8::4]:9000")
-
-
-# What: bytes from the header's length and flags on; its flags, its payload, its window scale.
-SEGMENTS: list[tuple[str, str, int, bytes, int | None]] = [
-    ("data", "5018 01f4 00000000 TEXT", 0x18, TEXT, None),
-    ("an ACK", "5010 01f4 00000000", 0x10, b"", None),
-    ("options", "8018 01f4 00000000 01*12 TEXT", 0x18, TEXT, None),
-    ("nothing but options", "f010 01f4 00000000 01*40", 0x10, b"", None),
-    ("reserved bits and flags", "5ff2 01f4 00000000 TEXT", 0xF2, TEXT, None),
-    ("SYN", "5002 01f4 00000000", 0x02, b"", None),
-    ("SYN with data", "6002 01f4 00000000 01 030307 TEXT", 0x02, TEXT, 7),
-    ("a scale too large", "7012 01f4 00000000 0204ffd7 03030f 00", 0x12, b"", 14),
-    ("a scale behind the end", "6002 01f4 00000000 00 030307", 0x02, b"", None),
-    ("options that do not end", "6002 01f4 00000000 0101 0303", 0x02, b"", None),
-    ("options of no length", "6002 01f4 00000000 0800 0303", 0x02, b"", None),
-    ("an option without length", "6002 01f4 00000000 010101 08", 0x02, b"", None),
-]
-
-
-@pytest.mark.parametrize(
-    ("header", "flags", "payload", "scale"),
-    [case[1:] for case in SEGMENTS],
-    ids=[case[0] for case in SEGMENTS],
-)
-def test_one_segment(header: str, flags: int, payload: bytes, scale: int | None) -> None:
-    frame = frame_of(f"MAC 0800 in4:6(c3502328 fffffffe 00000007 {header})")
-    flow = ENDS["in4"] + PORTS
-    assert decoded(1, frame)[0] == [Segment(flow, payload, 0, 0xFFFFFFFE, 7, flags, 500, scale)]
-    # The same cut by a snap length: what is missing is known as long as the header's first part is there.
-    for length in range(34, len(frame)):
-        short, decoder = decoded(1, frame[:length], len(frame))
-        if length < 54:
-            assert (short, decoder.malformed) == ([], {"TCP header cut short": 1})
-        else:
-            _, kept, missing = parts(short[0])
-            assert kept == payload[: max(length - len(frame) + len(payload), 0)]
-            assert missing == len(payload) - len(kept)
-
-
-@pytest.mark.parametrize(
-    ("content", "cut", "text"),
-    [
-        (b"", 0, ""),
-        (b"go away\r\n\0", 0, "go away"),
-        (b"go away", 3, "go a…"),
-        (b"gr\xc3\xbc\xdf \x1b[31m", 0, "gr\xfc\ufffd \x1b[31m"),
-        (b"x" * 201, 0, "x" * 200 + "…"),
-    ],
-)
-def test_bytes_of_a_rst_are_a_text_beside_the_stream(content: bytes, cut: int, text: str) -> None:
-    """RFC 9293, 3.5.3."""
-    frame = frame_of(
-        f"MAC 0800 in4:6(c3502328 fffffffe 00000007 5014 01f4 00000000 {content.hex() or '00*0'})"
-    )
-    found, _ = decoded(1, frame[: len(frame) - cut], len(frame))
-    assert found == [Segment(ENDS["in4"] + PORTS, b"", 0, 0xFFFFFFFE, 7, 0x14, 500, None, text)]
-
-
 # Fragments.
 
 LONG = PORTS + struct.pack(">HH", 8 + 900, 0) + random.Random(2).randbytes(900)
@@ -585,45 +524,22 @@ PIECES = {
 
 
 @pytest.mark.parametrize("version", ["in4", "in6"])
-@pytest.mark.parametrize(
-    ("pieces", "whole", "malformed"),
-    [
-        # Pieces, each a millisecond later, or more; the datagrams that come of them; what is malformed.
-        ("A a", "A", {}),
-        ("a A", "A", {}),
-        ("A +29999 a", "A", {}),
-        ("A +29999.000001 a", "", {"incomplete fragments": 2}),
-        # Captured twice.
-        ("A A a a", "A", {}),
-        ("A a A a", "A", {}),
-        ("a a A A", "A", {}),
-        ("a A A a", "A", {}),
-        # The number is used again: after a minute, and at once by another datagram.
-        ("A a +60000 A a", "AA", {}),
-        ("A a B b", "AB", {}),
-        ("a A b B", "AB", {}),
-        ("A a b B", "AB", {}),
-        ("A A a a B B b b", "AB", {}),
-        ("A a A a B b B b", "AB", {}),
-        ("A a A a B b", "AB", {}),
-        ("A a B b A a", "ABA", {}),
-        # Contradictions, and the whole datagram after them.
-        ("A X A a", "", {"contradicting fragments": 1}),
-        ("Z Y A a", "", {"contradicting fragments": 1}),
-        ("e f A a", "", {"contradicting fragments": 1}),
-        ("e G A a", "", {"contradicting fragments": 1}),
-    ],
-)
-def test_fragments(pieces: str, whole: str, malformed: dict[str, int], version: str) -> None:
-    ts_ns = 0
-    packets = []
-    for piece in pieces.split():
-        ts_ns += round(float(piece) * MS) if piece.startswith("+") else MS
-        if not piece.startswith("+"):
-            packets.append((ts_ns, fragment(version, *PIECES[piece])))
-    found, counts = feed(packets)
-    names = {LONG[8:]: "A", OTHER[8:]: "B"}
-    assert ("".join(names[parts(sent)[1]] for sent in found), counts) == (whole, malformed)
+def test_fragments(version: str) -> None:
+    block = blocks(DATA / "packets.txt")["fragments, each a millisecond later than the one before, or more"]
+    lines = []
+    for step in block.steps:
+        ts_ns = 0
+        packets = []
+        for piece in step.split():
+            ts_ns += round(float(piece) * MS) if piece.startswith("+") else MS
+            if not piece.startswith("+"):
+                packets.append((ts_ns, fragment(version, *PIECES[piece])))
+        found, malformed = feed(packets)
+        names = {LONG[8:]: "A", OTHER[8:]: "B"}
+        whole = " ".join(names[parts(sent)[1]] for sent in found)
+        counts = " ".join(f"{what}: {number}" for what, number in malformed.items())
+        lines += [step, f"    {whole or 'nothing'} {counts}".rstrip()]
+    check(block, "\n".join(lines))
 
 
 def test_fragments_of_a_segment_and_of_a_datagram_with_one_number() -> None:
