@@ -307,7 +307,7 @@ def test_with_options(options: tuple[str, ...], tmp_path: Path) -> None:
     else:
         places = [place for *place, _ in found]
         assert len({tuple(place) for place in places}) == len(places)
-    forwarded = [at for seen in load.seen.values() for times in seen.times.values() for at in times]
+    forwarded = [at for seen in load.seen.values() for times in seen.values() for at in times]
     assert sum(at <= killed_at - 0.2 - load.longest_stall_s for at in forwarded) <= len(found)
 
 

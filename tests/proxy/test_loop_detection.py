@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,8 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 from command import kiebitz
-from processes_and_rows import KIEBITZ, OWN_PORTS, PATIENCE_S, free_port, rows, until
+from processes_and_rows import OWN_PORTS, PATIENCE_S, free_port, rows, until
 from recording_relays import run
+from taps_and_nats import Program
 from tcp_relays import MOSTLY_UVLOOP, NewLoop, connect, receive, serving
 from tcp_relays import to as to_tcp
 from udp_relays import V4, Echo, Running, ask, client_of, eventually, relaying, to
@@ -36,6 +35,7 @@ CIRCLES = [
     [f"reverse:udp://127.0.0.1:{B}@{A}", f"reverse:udp://127.0.0.1:{A}@{B}"],
     [f"reverse:tcp://127.0.0.1:{B}@{A}", f"reverse:tcp://127.0.0.1:{A}@{B}"],
     [f"reverse:tcp://localhost:{B}@{A}", f"reverse:tcp://127.0.0.1:{A}@127.0.0.1:{B}"],
+    [f"reverse:tcp://127.0.0.1:{A}@{A}"],
     [f"reverse:udp://127.0.0.1:{A}@0.0.0.0:{A}"],
     [f"reverse:udp://127.3.2.1:{A}@0.0.0.0:{A}"],
     [f"reverse:tcp://0.0.0.0:{A}@{A}"],
@@ -132,13 +132,11 @@ def two_relays(folder: Path, transport: Transport, new_loop: NewLoop) -> Iterato
     one, other = free_port(transport), free_port(transport)
     for name in ("one", "other"):
         (folder / name).mkdir()
+    there = Reverse(transport, "127.0.0.1", other, "127.0.0.1", one)
+    back = Reverse(transport, "127.0.0.1", one, "127.0.0.1", other)
     with (
-        relaying(
-            folder / "one", Reverse(transport, "127.0.0.1", other, "127.0.0.1", one), new_loop=new_loop
-        ) as first,
-        relaying(
-            folder / "other", Reverse(transport, "127.0.0.1", one, "127.0.0.1", other), new_loop=new_loop
-        ) as second,
+        relaying(folder / "one", there, new_loop=new_loop) as first,
+        relaying(folder / "other", back, new_loop=new_loop) as second,
     ):
         yield first, second
 
@@ -180,20 +178,23 @@ def test_a_connection_that_goes_round_is_stopped(tmp_path: Path, new_loop: NewLo
 def test_two_commands_that_lead_to_each_other(tmp_path: Path) -> None:
     one, other = free_port("udp"), free_port("udp")
     with ExitStack() as stack:
-        said = []
+        relays = []
         for name, mode in (("one", f"{other}@{one}"), ("other", f"{one}@{other}")):
-            command = (*KIEBITZ, "relay", "-q", "-m", f"reverse:udp://127.0.0.1:{mode}", "-w")
-            said.append(tmp_path / f"{name}.said")
-            with said[-1].open("wb") as stderr:
-                process = subprocess.Popen(
-                    [*command, str(tmp_path / f"{name}.db")], stderr=stderr, start_new_session=True
-                )
-            stack.callback(process.wait, 20)
-            stack.callback(process.send_signal, signal.SIGINT)
-            until(lambda: "listening on" in said[-1].read_text(), "the relay starts")
+            words = (
+                "relay",
+                "-q",
+                "-m",
+                f"reverse:udp://127.0.0.1:{mode}",
+                "-w",
+                str(tmp_path / f"{name}.db"),
+            )
+            relays.append(stack.enter_context(Program(tmp_path / f"{name}.said", *words)))
+            relays[-1].until_says("listening on")
         with client_of(("127.0.0.1", one)) as client:
             client.send(b"REGISTER;alice")
-            until(lambda: any("it was stopped" in path.read_text() for path in said), "the loop is told")
+            until(lambda: any("it was stopped" in relay.said for relay in relays), "the loop is told")
+        for relay in relays:
+            relay.end()
     for name in ("one", "other"):
         ((chunks,),) = rows(tmp_path / f"{name}.db", "SELECT count(*) FROM chunks")
         assert 32 <= chunks < 1000

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
-import signal
 import socket
 import stat
 import subprocess
@@ -18,13 +16,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from command import ROOT, kiebitz
+from command import kiebitz
 from foreign_files import create_as_stranger, folder_for_all, give_to_stranger
 from maexchen_programs import Player, Server, play
 from mitmproxy_live import assert_recorded, game, relayed_plainly, tunnel
 from networks import GATEWAY_INSIDE, SERVER, at, inside, network, skip_unless_possible
-from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, kill_all, rows, running, speak
+from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running, speak, until
 from strength import a_few
+from taps_and_nats import Program
 
 MITMPROXYS_LIBRARIES = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -32,26 +31,16 @@ PRIVATE = ("mitmproxy-ca.pem", "mitmproxy-ca.p12", "wireguard.conf")
 
 
 def relay(folder: Path, mode: str, *settings: str, more: tuple[str, ...] = ()) -> tuple[int, str]:
-    command = [*KIEBITZ, "relay", "-m", mode, "-w", str(folder / "game.db"), "-q", *more]
-    for setting in settings:
-        command += ["--set", setting]
-    environment = {**os.environ, "HOME": str(folder)}
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT, start_new_session=True
-    )
-    try:
-        assert process.stderr is not None
-        said = ""
-        while "listening on" not in said:
-            assert select.select([process.stderr], [], [], 30)[0], "it does not start"
-            line = process.stderr.readline()
-            if not line:
-                break
-            said += line
-        process.send_signal(signal.SIGTERM)
-        return process.wait(30), said
-    finally:
-        kill_all(process)
+    """Run the relay until it listens, or ends; return its status, and what it said."""
+    log = folder / "said"
+    log.unlink(missing_ok=True)
+    options = [part for setting in settings for part in ("--set", setting)]
+    command = ("relay", "-m", mode, "-w", str(folder / "game.db"), "-q", *more, *options)
+    with Program(log, *command, environment={"HOME": str(folder)}) as program:
+        process = program.process
+        until(lambda: "listening on" in program.said or process.poll() is not None, "it starts or ends")
+        process.terminate()
+        return process.wait(PATIENCE_S), program.said
 
 
 def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> str:

@@ -28,10 +28,7 @@ from tcp_relays import (
     serving,
     to,
 )
-from udp_relays import HOSTS, SECONDS, V4, V6, Echo, Running, eventually, mode_problem, relaying
-from udp_relays import ask as ask_udp
-from udp_relays import client_of as udp_client_of
-from udp_relays import to as to_udp
+from udp_relays import HOSTS, SECONDS, V4, V6, Running, eventually, mode_problem, relaying
 
 from kiebitz.dissectors.model import Chunk, End, Fault
 from kiebitz.proxy.forwarder import Forwarder
@@ -133,19 +130,6 @@ def test_bytes_of_both_ways_at_once_reach_the_other_end_and_the_journal(
 
 
 @LOOPS
-def test_small_messages_go_at_once_and_in_order(tmp_path: Path, new_loop: NewLoop) -> None:
-    with paired(tmp_path, new_loop) as (relay, client, there):
-        for i in range(300):
-            client.sendall(b"!KONTRA\nNEIN\n!END\n%d" % i)
-            assert there.recv(100) == b"!KONTRA\nNEIN\n!END\n%d" % i
-            there.sendall(b"!DRAN\n%d\n!END\n" % i)
-            assert client.recv(100) == b"!DRAN\n%d\n!END\n" % i
-    chunks = [item for item in relay.items if isinstance(item, Chunk)]
-    assert [chunk.direction for chunk in chunks] == ["c2s", "s2c"] * 300
-    assert [chunk.ts_ns for chunk in chunks] == sorted(chunk.ts_ns for chunk in chunks)
-
-
-@LOOPS
 @pytest.mark.parametrize("first", ["client", "server"])
 def test_one_end_stops_sending_and_the_other_continues(tmp_path: Path, first: str, new_loop: NewLoop) -> None:
     with paired(tmp_path, new_loop) as (relay, client, there):
@@ -158,8 +142,10 @@ def test_one_end_stops_sending_and_the_other_continues(tmp_path: Path, first: st
             assert receive(one, 8) == b"and this"
         other.close()
         assert until_end(one) == b""
-    assert ends(relay) == ["closed"]
-    assert faults(relay) == []
+    chunks = [item for item in relay.items if isinstance(item, Chunk)]
+    assert [chunk.data for chunk in chunks] == [b"this is all", *[b"and this"] * 20]
+    assert [chunk.ts_ns for chunk in chunks] == sorted(chunk.ts_ns for chunk in chunks)
+    assert (ends(relay), faults(relay)) == (["closed"], [])
 
 
 @LOOPS
@@ -231,23 +217,6 @@ def _flood(sock: socket.socket) -> None:
     with suppress(ConnectionError):
         while True:
             sock.sendall(b"!DRAN\n0\n!END\n" * 10)
-
-
-@LOOPS
-def test_a_client_that_vanishes_while_it_is_written_to(tmp_path: Path, new_loop: NewLoop) -> None:
-    with paired(tmp_path, new_loop) as (relay, client, there):
-        client.close()
-        assert there.recv(1) == b""
-        eventually(lambda: _cannot_send(there))
-    assert ends(relay) == ["reset"]
-
-
-def _cannot_send(sock: socket.socket) -> bool:
-    try:
-        sock.sendall(b"are you there?")
-    except ConnectionError:
-        return True
-    return False
 
 
 @pytest.mark.full(but=1)
@@ -342,13 +311,10 @@ def test_a_target_that_refuses(tmp_path: Path, new_loop: NewLoop) -> None:
 
 def test_a_target_that_cannot_be_reached(tmp_path: Path) -> None:
     # A multicast address has no host: the system refuses at once, and nothing leaves this machine.
-    with (
-        relaying(tmp_path, Reverse("tcp", "224.0.0.1", 9, "127.0.0.1", 0)) as relay,
-        connect(relay) as client,
-    ):
+    mode = Reverse("tcp", "224.0.0.1", 9, "127.0.0.1", 0)
+    with relaying(tmp_path, mode) as relay, connect(relay) as client:
         assert client.recv(100) == b""
-    assert [fault.code for fault in faults(relay)] == ["network-unreachable"]
-    assert ends(relay) == ["refused"]
+    assert ([fault.code for fault in faults(relay)], ends(relay)) == (["network-unreachable"], ["refused"])
 
 
 @LOOPS
@@ -362,11 +328,9 @@ def test_a_target_that_does_not_answer(
         connect(relay) as client,
     ):
         client.sendall(b"unheard")
-        with pytest.raises(ConnectionResetError):
-            client.recv(100)
+        assert_reset(client)
     assert [(fault.code, fault.text) for fault in faults(relay)] == [("timeout", "the server did not answer")]
-    assert ends(relay) == ["refused"]
-    assert journaled(relay, "c2s") == b""
+    assert (ends(relay), journaled(relay, "c2s")) == (["refused"], b"")
 
 
 @pytest.mark.full
@@ -509,35 +473,11 @@ def test_stopping_while_the_server_is_being_reached(tmp_path: Path) -> None:
     assert ends(relay) == ["end"]
 
 
-def test_several_modes_in_one_relay(tmp_path: Path) -> None:
-    with (
-        Echo() as echo,
-        Echo(V6) as other,
-        serving() as server,
-        relaying(tmp_path, to_udp(echo), to_udp(other, V6), to(server)) as relay,
-        udp_client_of(relay.address(1)) as datagrams,
-        udp_client_of(relay.address(2), V6) as more,
-        socket.create_connection(relay.address(0), SECONDS) as client,
-    ):
-        assert ask_udp(datagrams, b"one") == b"one"
-        assert ask_udp(more, b"two") == b"two"
-        there, _ = server.accept()
-        with there:
-            client.sendall(b"three")
-            assert there.recv(100) == b"three"
-        target = endpoint_text(server.getsockname())
-    streams = {item.stream.id: (item.stream.transport, item.stream.server) for item in relay.items}
-    assert sorted(streams.values()) == sorted([("udp", echo.name), ("udp", other.name), ("tcp", target)])
-
-
 def test_why_it_cannot_start(tmp_path: Path) -> None:
     with serving() as other:
         port = other.getsockname()[1]
         taken = mode_problem(f"reverse:tcp://127.0.0.1:9@{port}", tmp_path / "a")
         assert f"tcp 127.0.0.1:{port}: the port is in use" in taken
-    port = free_port("tcp")
-    circle = mode_problem(f"reverse:tcp://127.0.0.1:{port}@{port}", tmp_path / "b")
-    assert f"The relay on tcp 127.0.0.1:{port} would be its own server" in circle
     unknown = mode_problem("reverse:tcp://no.such.host.invalid:9@0", tmp_path / "c")
     assert unknown.startswith("The host no.such.host.invalid cannot be resolved")
 
@@ -552,38 +492,17 @@ def test_its_port_is_free_again_at_once(tmp_path: Path) -> None:
 
 def test_the_command_records_what_was_sent(tmp_path: Path) -> None:
     database = tmp_path / "game.db"
-    up, down = os.urandom(500_000), os.urandom(400_000)
     with serving() as server:
         port, target = free_port("tcp"), endpoint_text(server.getsockname())
         options = ("-m", f"reverse:tcp://{target}@{port}", "-w", str(database), "--max-connections", "1")
         with running(*KIEBITZ, "relay", *options, ready="listening on tcp"):
-            with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
-                there, _ = server.accept()
-                with there:
-                    with socket.create_connection(("127.0.0.1", port), SECONDS) as surplus:
-                        assert surplus.recv(1) == b""
-                    threads = [send(client, up, 3), send(there, down, 4)]
-                    assert until_end(there) == up
-                    assert until_end(client) == down
-                    for thread in threads:
-                        thread.join(SECONDS)
-            with socket.create_connection(("127.0.0.1", port), SECONDS) as client:
-                there, _ = server.accept()
-                with there:
-                    client.sendall(b"!BYE\n")
-                    assert there.recv(100) == b"!BYE\n"
-                    reset(client)
-                    assert_reset(there)
-    assert rows(database, "SELECT transport, server, close_reason FROM streams ORDER BY id") == [
-        ("tcp", target, "closed"),
-        ("tcp", target, "reset"),
-    ]
-    for direction, sent in (("c2s", up), ("s2c", down)):
-        chunks = rows(
-            database,
-            "SELECT offset, length, data FROM chunks"
-            f" WHERE stream_id = 1 AND direction = '{direction}' ORDER BY id",
-        )
-        assert b"".join(data for _, _, data in chunks) == sent
-        assert all(length == len(data) for _, length, data in chunks)
-    assert rows(database, "SELECT data FROM chunks WHERE stream_id = 2") == [(b"!BYE\n",)]
+            client = socket.create_connection(("127.0.0.1", port), SECONDS)
+            there, _ = server.accept()
+            with there, socket.create_connection(("127.0.0.1", port), SECONDS) as surplus:
+                assert surplus.recv(1) == b""
+                client.sendall(b"!BYE\n")
+                assert there.recv(100) == b"!BYE\n"
+                reset(client)
+                assert_reset(there)
+    query = "SELECT transport, server, close_reason, data FROM streams s JOIN chunks ON stream_id = s.id"
+    assert rows(database, query) == [("tcp", target, "reset", b"!BYE\n")]

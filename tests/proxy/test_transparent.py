@@ -181,83 +181,54 @@ def endpoint(version: int, port: int) -> str:
     return f"{SERVER[version]}:{port}" if version == 4 else f"[{SERVER[version]}]:{port}"
 
 
-@pytest.mark.full
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
-    ("tool", "version", "keep_source"),
+    ("machine", "way", "version", "flags"),
     [
-        *(("nftables", version, keep_source) for version in (4, 6) for keep_source in (False, True)),
-        *(("iptables", 4, True), ("iptables", 6, False)),
+        # A machine with its rules, the version of IP, and options of the relay.
+        *(("client", TPROXY, 6, ""), ("client", TPROXY, 4, ""), ("client", "TPROXY by iptables", 4, "")),
+        *(("gateway", TPROXY, version, flags) for version in (4, 6) for flags in ("", "--keep-source")),
+        *(("gateway", "TPROXY by iptables", *more) for more in ((4, "--keep-source"), (6, ""))),
+        *(("gateway", "REDIRECT by nftables", 4, ""), ("gateway", "REDIRECT by iptables", 6, "")),
+        *(("client", "REDIRECT by nftables", 6, ""), ("client", "REDIRECT by iptables", 4, "")),
     ],
 )
-def test_traffic_through_a_gateway_is_recorded_as_received(
-    tmp_path: Path, tool: str, version: int, keep_source: bool
+def test_traffic_is_recorded_as_the_server_receives_it(
+    tmp_path: Path, machine: str, way: str, version: int, flags: str
 ) -> None:
     skip_unless_possible(*TOOLS)
-    flags = ["--keep-source"] if keep_source else []
     relayed, capture = tmp_path / "relay.db", tmp_path / "server.pcap"
-    rules = f"-i players0 --port udp/{UDP_PORT} --port tcp/{TCP_PORT}"
-    with redirected(relayed, "gateway", f"TPROXY by {tool}", rules, *flags) as (net, _):
-        # A careful firewall lets nothing pass that seems to belong to no connection.
-        rule = "iptables -A INPUT -m conntrack --ctstate INVALID -j DROP"
-        subprocess.run(at(net.gateway, *rule.split()), check=True)
+    has_udp, is_local = way.startswith("TPROXY"), machine == "client"
+    rules = f"-i {'lo' if is_local else 'players0'} --port tcp/{TCP_PORT - 1}-{TCP_PORT}"
+    # TCP alone needs no rights on a gateway if it is redirected.
+    rights = has_udp or is_local
+    with redirected(
+        relayed,
+        machine,
+        way,
+        rules + f" --port {UDP_PORT}" * has_udp,
+        *flags.split(),
+        rights=rights,
+        mode=MODE if rights else f"transparent@{'[::]' if version == 6 else '0.0.0.0'}:{PORT}",
+    ) as (net, _):
+        if has_udp and not is_local:
+            # A careful firewall lets nothing pass that seems to belong to no connection.
+            rule = "iptables -A INPUT -m conntrack --ctstate INVALID -j DROP"
+            subprocess.run(at(net.gateway, *rule.split()), check=True)
         with capturing(net.server, capture):
-            server = play_maexchen(net, version)
+            server = play_maexchen(net, version) if has_udp else None
             seen = play_schafkopf(net, version)
-    source = CLIENT[version] if keep_source else GATEWAY[version]
+    source = CLIENT[version] if is_local or flags else GATEWAY[version]
     assert seen == {source}
-    assert {address[0] for address in server.log.received} == {source}
-    assert ends(relayed) == {
-        ("udp", CLIENT[version], endpoint(version, UDP_PORT)),
-        ("tcp", CLIENT[version], endpoint(version, TCP_PORT)),
-    }
-    assert_same_story(relayed, imported(capture))
-    if keep_source:
+    expected = {("tcp", CLIENT[version], endpoint(version, TCP_PORT))}
+    if server is not None:
+        assert {address[0] for address in server.log.received} == {source}
+        expected.add(("udp", CLIENT[version], endpoint(version, UDP_PORT)))
+    assert ends(relayed) == expected
+    assert_same_story(relayed, imported(capture), games=3 if has_udp else 1)
+    if flags:
         clients = "SELECT client FROM streams ORDER BY id"
         assert rows(relayed, clients) == rows(capture.with_suffix(".db"), clients)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("tool", "version"), [("nftables", 4), ("iptables", 6)])
-def test_tcp_through_a_gateway_needs_no_rights_if_it_is_redirected(
-    tmp_path: Path, tool: str, version: int
-) -> None:
-    skip_unless_possible(*TOOLS)
-    relayed, capture = tmp_path / "relay.db", tmp_path / "server.pcap"
-    mode = f"transparent@0.0.0.0:{PORT}" if version == 4 else f"transparent@[::]:{PORT}"
-    rules = f"-i players0 --port {TCP_PORT}"
-    with (
-        redirected(relayed, "gateway", f"REDIRECT by {tool}", rules, rights=False, mode=mode) as (net, _),
-        capturing(net.server, capture),
-    ):
-        assert play_schafkopf(net, version) == {GATEWAY[version]}
-    assert ends(relayed) == {("tcp", CLIENT[version], endpoint(version, TCP_PORT))}
-    assert_same_story(relayed, imported(capture), games=1)
-
-
-@pytest.mark.parametrize(
-    ("tool", "version"), a_few([("nftables", 4), ("nftables", 6), ("iptables", 4)], [("nftables", 6)])
-)
-def test_programs_of_this_machine_are_relayed(tmp_path: Path, tool: str, version: int) -> None:
-    skip_unless_possible(*TOOLS)
-    relayed, capture = tmp_path / "relay.db", tmp_path / "server.pcap"
-    rules = f"-i lo --port {UDP_PORT} --port tcp/{TCP_PORT - 1}-{TCP_PORT}"
-    with (
-        redirected(relayed, "client", f"TPROXY by {tool}", rules) as (net, _),
-        capturing(net.server, capture),
-    ):
-        play_maexchen(net, version)
-        play_schafkopf(net, version)
-    assert_same_story(relayed, imported(capture))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("tool", "version"), [("nftables", 6), ("iptables", 4)])
-def test_programs_of_this_machine_are_redirected(tmp_path: Path, tool: str, version: int) -> None:
-    skip_unless_possible(*TOOLS)
-    relayed = tmp_path / "relay.db"
-    with redirected(relayed, "client", f"REDIRECT by {tool}", f"-i lo --port tcp/{TCP_PORT}") as (net, _):
-        assert play_schafkopf(net, version) == {CLIENT[version]}
-    assert ends(relayed) == {("tcp", CLIENT[version], endpoint(version, TCP_PORT))}
 
 
 @pytest.mark.full

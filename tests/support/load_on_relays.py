@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -16,18 +17,11 @@ from typing import NamedTuple
 
 from processes_and_rows import KIEBITZ, PATIENCE_S, child_of, free_port, rows, until
 
-from kiebitz.dissectors.model import Transport
+from kiebitz.dissectors.model import Direction, Transport
 
 CLIENTS = 4
 LENGTH = 100
 """Length of each message in bytes, without line ends: detection of lines would cost time."""
-
-
-class Seen:
-    """Messages of one client that its peer has received: when each arrived, by its number."""
-
-    def __init__(self) -> None:
-        self.times: dict[str, list[float]] = {"c2s": [], "s2c": []}
 
 
 class Load:
@@ -42,8 +36,9 @@ class Load:
         server_port = self._server.getsockname()[1]
         self.port = server_port if is_direct else free_port(transport)
         self.mode = f"reverse:{transport}://127.0.0.1:{server_port}@{self.port}"
-        self.seen: dict[int, Seen] = {}
-        """By the client's port."""
+        self.seen: defaultdict[int, dict[Direction, list[float]]]
+        self.seen = defaultdict(lambda: {"c2s": [], "s2c": []})
+        """When each message arrived, by the client's port and its direction."""
         self.longest_stall_s = 0.0
         """Longest time for which this process was kept from running: how busy the machine is."""
         self._is_over = False
@@ -62,7 +57,7 @@ class Load:
 
     @property
     def is_forwarded(self) -> bool:
-        return any(seen.times["s2c"] for seen in [*self.seen.values()])
+        return any(times["s2c"] for times in [*self.seen.values()])
 
     def close(self) -> None:
         self._is_over = True
@@ -91,7 +86,7 @@ class Load:
                 data, address = self._server.recvfrom(200)
                 port = int(data[:5])
                 upstream.setdefault(address, port)
-                self.seen[port].times["c2s"].append(time.monotonic())
+                self.seen[port]["c2s"].append(time.monotonic())
                 self._server.sendto(data, address)
 
     def _serve_tcp(self) -> None:
@@ -104,7 +99,7 @@ class Load:
         with connection, suppress(OSError, ValueError):
             connection.settimeout(0.5)
             for data in _messages(connection):
-                self.seen[int(data[:5])].times["c2s"].append(time.monotonic())
+                self.seen[int(data[:5])]["c2s"].append(time.monotonic())
                 connection.sendall(data)
 
     def _play(self) -> None:
@@ -114,7 +109,7 @@ class Load:
                 client.settimeout(0.5)
                 client.connect(("127.0.0.1", self.port))
                 port = client.getsockname()[1]
-                times = self.seen.setdefault(port, Seen()).times["s2c"]
+                times = self.seen[port]["s2c"]
                 messages = _messages(client) if self.transport == "tcp" else None
                 while not self._is_over:
                     message = (b"%05d %08d " % (port, len(times))).ljust(LENGTH, b".")
@@ -203,9 +198,9 @@ def kill_under_load(
     return load, killed_at
 
 
-def recorded_numbers(database: Path, transport: Transport) -> dict[tuple[int, str], list[int]]:
+def recorded_numbers(database: Path, transport: Transport) -> dict[tuple[int, Direction], list[int]]:
     """Return the numbers of the recorded messages, by the client's port and direction."""
-    found: dict[tuple[int, str], list[bytes]] = {}
+    found: dict[tuple[int, Direction], list[bytes]] = {}
     query = "SELECT client, direction, data FROM chunks c JOIN streams s ON s.id = stream_id ORDER BY c.id"
     for client, direction, data in rows(database, query):
         found.setdefault((int(client.rpartition(":")[2]), direction), []).append(data)
@@ -224,7 +219,7 @@ def cost(load: Load, killed_at: float, database: Path) -> Killed:
     forwarded = lost = 0
     oldest_s = 0.0
     for port, seen in load.seen.items():
-        for direction, times in seen.times.items():
+        for direction, times in seen.items():
             numbers = recorded.get((port, direction), [])
             assert numbers == list(range(len(numbers))), "something is missing in between, or there twice"
             missing = times[len(numbers) :]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from ipaddress import IPv4Address
 
-from processes_and_rows import PATIENCE_S
+from processes_and_rows import PATIENCE_S, receive
 
 Turn = tuple[list[bytes], bytes]
 """A server's messages to a player, sent at once, and the player's answer."""
@@ -99,18 +99,9 @@ def tcp_client(listener: socket.socket, port: int, number: int) -> int:
         ending.enter_context(far)
         far.settimeout(PATIENCE_S)
         for request, answer in spoken:
-            _say(near, far, request + b"\r\n")
-            _say(far, near, answer + b"\r\n")
+            for sender, receiver, line in ((near, far, request), (far, near, answer)):
+                sender.sendall(line + b"\r\n")
+                assert receive(receiver, len(line) + 2) == line + b"\r\n"
         far.close()
         assert near.recv(1) == b""
     return 2 * len(spoken)
-
-
-def _say(sender: socket.socket, receiver: socket.socket, line: bytes) -> None:
-    sender.sendall(line)
-    came = b""
-    while len(came) < len(line):
-        piece = receiver.recv(len(line) - len(came))
-        assert piece, "the connection was closed too early"
-        came += piece
-    assert came == line

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sysconfig
 import venv
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from command import ROOT, Done
 from conversation_files import blocks, check
-from processes_and_rows import PATIENCE_S, free_port, rows, running
+from processes_and_rows import free_port, rows, running
 from scapy.layers.inet import IP, UDP
 from scapy.utils import wrpcap
 from snapshots import DATA
 from strength import CEILING_S
 from transcripts import played
+from udp_relays import Echo, ask, client_of
 
 from kiebitz.services.importing.packets import import_capture
 from kiebitz.storage.database.schema import TABLES
@@ -205,20 +204,12 @@ def test_a_relay_records_it(fresh: Environment, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(fresh.folder)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     port = free_port("udp")
-    with (
-        closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server,
-        closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as client,
-    ):
-        server.bind(("127.0.0.1", 0))
-        for end in (server, client):
-            end.settimeout(PATIENCE_S)
-        mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@{port}"
+    with Echo() as server, client_of(("127.0.0.1", port)) as client:
+        mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
         kiebitz = str(fresh.scripts / "kiebitz")
         with running(kiebitz, "relay", "-m", mode, "-w", "live.db", ready="listening on"):
-            client.sendto(b"HALLO alice", ("127.0.0.1", port))
-            data, address = server.recvfrom(100)
-            assert data == b"HALLO alice"
-            server.sendto(b"WILLKOMMEN", address)
+            assert ask(client, b"HALLO alice") == b"HALLO alice"
+            server.socket.sendto(b"WILLKOMMEN", server.came[0][1])
             assert client.recv(100) == b"WILLKOMMEN"
     live = fresh.folder / "live.db"
     assert rows(live, "SELECT kind, actor FROM events") == [("joined", "alice")]

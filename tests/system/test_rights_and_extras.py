@@ -8,24 +8,25 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
-from contextlib import closing
+from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from command import ROOT, kiebitz
+from command import ROOT, TINY, kiebitz
 from processes_and_rows import free_port, rows, running
 from strength import every
+from udp_relays import Echo, ask, client_of
 
 from kiebitz.dissectors import extras
 from kiebitz.dissectors.extras import EXTRAS
 from kiebitz.proxy.system import sudo
 
-CAPTURE = str(ROOT / "captures" / "maexchen-head-tiny.pcap")
-"""A program that prints its arguments, the home folder and who called sudo."""
+CAPTURE = TINY
 
 CALLER = 54_321
 """A user id that no account of this machine has."""
@@ -34,44 +35,35 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be started
 needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
 
 
-def _run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def under_sudo(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as the user `CALLER` does by sudo."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "kiebitz", *arguments],
         cwd=cwd,
-        env=os.environ | environment,
+        env={**os.environ, "SUDO_UID": str(CALLER), "SUDO_GID": str(CALLER), **environment},
         capture_output=True,
         text=True,
         timeout=60,
     )
 
 
+MAKING = {
+    "game.db": f"import {CAPTURE} -w game.db",
+    "game.pcapng": f"export {CAPTURE} -T pcapng -o game.pcapng",
+    "names.txt": f"export {CAPTURE} -T csv --anonymize --mapping-file names.txt -o game.csv",
+}
+
+
 @pytest.mark.full
 @as_root
-@pytest.mark.parametrize(
-    ("arguments", "made"),
-    every(
-        3,
-        [
-            (["import", CAPTURE, "-w", "game.db"], "game.db"),
-            (["export", CAPTURE, "-T", "pcapng", "-o", "game.pcapng"], "game.pcapng"),
-            (
-                "export CAPTURE -T csv --anonymize --mapping-file names.txt -o game.csv".replace(
-                    "CAPTURE", CAPTURE
-                ).split(),
-                "names.txt",
-            ),
-        ],
-        lambda row: row[1],
-    ),
-)
-def test_files_made_under_sudo_belong_to_the_caller(arguments: list[str], made: str, tmp_path: Path) -> None:
-    done = _run(*arguments, cwd=tmp_path, SUDO_UID=str(CALLER), SUDO_GID=str(CALLER))
-    assert done.returncode == 0, done.stderr
-    there = (tmp_path / made).stat()
-    assert (there.st_uid, there.st_gid) == (CALLER, CALLER)
+@pytest.mark.parametrize("made", every(3, MAKING))
+def test_files_made_under_sudo_belong_to_the_caller(made: str, tmp_path: Path) -> None:
     # A second command may write into the caller's database.
-    again = _run("import", CAPTURE, "-w", "game.db", cwd=tmp_path, SUDO_UID=str(CALLER), SUDO_GID=str(CALLER))
-    assert again.returncode == 0, again.stderr
+    for command in (MAKING[made], MAKING["game.db"]):
+        done = under_sudo(*command.split(), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        there = (tmp_path / made).stat()
+        assert (there.st_uid, there.st_gid) == (CALLER, CALLER)
 
 
 @pytest.mark.full(but=1)
@@ -84,13 +76,8 @@ def test_a_recording_under_sudo_continues_as_the_caller(command: str, tmp_path: 
     )
     (tmp_path / "setpriv").chmod(0o755)
     arguments = {"relay": ["-m", "reverse:udp://127.0.0.1:9@0"], "sniff": ["-i", "lo"]}[command]
-    done = _run(
-        *(command, *arguments, "-w", "game.db"),
-        cwd=tmp_path,
-        PATH=f"{tmp_path}:{os.environ['PATH']}",
-        SUDO_UID=str(CALLER),
-        SUDO_GID=str(CALLER + 1),
-    )
+    changed = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SUDO_GID": str(CALLER + 1)}
+    done = under_sudo(command, *arguments, "-w", "game.db", cwd=tmp_path, **changed)
     words = done.stdout.splitlines()
     assert words[:3] == [f"--reuid={CALLER}", f"--regid={CALLER + 1}", "--clear-groups"]
     assert "net_raw" in words[4]
@@ -111,12 +98,7 @@ def test_a_capture_with_one_right_only(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     for folder in tmp_path.parents[:3]:
         folder.chmod(folder.stat().st_mode | 0o711)
-    done = _run(
-        *("sniff", "-i", "lo", "-a", "duration:1", "-w", "game.db"),
-        cwd=tmp_path,
-        SUDO_UID=str(CALLER),
-        SUDO_GID=str(CALLER),
-    )
+    done = under_sudo("sniff", "-i", "lo", "-a", "duration:1", "-w", "game.db", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "game.db").stat().st_uid == CALLER
 
@@ -198,18 +180,10 @@ RECEIPTS = {
     None: f"{sys.executable} -m pip install",
 }
 USES = {
-    "corpus": ["corpus", "sessions", "years"],
-    "mitmproxy": ["relay", "-m", "socks5@0", "-w", "game.db"],
-    "parquet": ["export", CAPTURE, "-T", "parquet", "-o", "game.parquet"],
-    "taps": [
-        "relay",
-        "-m",
-        "reverse:udp://127.0.0.1:9@0",
-        "--publish",
-        "nats://127.0.0.1:1/class",
-        "-w",
-        "game.db",
-    ],
+    "corpus": "corpus sessions years",
+    "mitmproxy": "relay -m socks5@0 -w game.db",
+    "parquet": f"export {CAPTURE} -T parquet -o game.parquet",
+    "taps": "relay -m reverse:udp://127.0.0.1:9@0 --publish nats://127.0.0.1:1/class -w game.db",
 }
 
 
@@ -223,7 +197,7 @@ def test_a_missing_extra_is_named_with_its_command(
     if receipt is not None:
         (tmp_path / receipt).touch()
     monkeypatch.setitem(EXTRAS, extra, ("no_such_module",))
-    done = kiebitz(*USES[extra])
+    done = kiebitz(*USES[extra].split())
     assert (done.status, done.out) == (1, "")
     assert "no_such_module, which is not installed" in done.err
     command = done.err.splitlines()[-1].strip()
@@ -233,49 +207,35 @@ def test_a_missing_extra_is_named_with_its_command(
     assert set(names.split(",")) == EXTRAS.keys() - {"test"}
 
 
-@pytest.fixture
-def origin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def comes_from(origin: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make this installation's metadata name another source, or none; no extra is present."""
-    from importlib import metadata
-
-    class Installed:
-        def read_text(self, name: str) -> str | None:
-            assert name == "direct_url.json"
-            return None if request.param is None else json.dumps(request.param)
-
-    monkeypatch.setattr(metadata, "distribution", lambda name: Installed())
+    installed = SimpleNamespace(
+        read_text={"direct_url.json": None if origin is None else json.dumps(origin)}.__getitem__
+    )
+    monkeypatch.setattr(metadata, "distribution", lambda name: installed)
     monkeypatch.setattr(extras, "find_spec", lambda name: True if name == "pip" else None)
 
 
 WHEEL = Path(__file__).as_uri()
 """A file that exists, as the address of a wheel."""
 
+GIT = "https://example.org/k.git"
+
 
 @pytest.mark.parametrize(
-    ("origin", "requirement"),
+    ("source", "origin"),
     [
-        (
-            {"url": "https://example.org/k.git", "vcs_info": {"vcs": "git"}},
-            "kiebitz[taps] @ git+https://example.org/k.git",
-        ),
-        (
-            {
-                "url": "https://example.org/k.git",
-                "vcs_info": {"vcs": "git", "requested_revision": "v1"},
-            },
-            "kiebitz[taps] @ git+https://example.org/k.git@v1",
-        ),
-        ({"url": WHEEL, "archive_info": {}}, f"kiebitz[taps] @ {WHEEL}"),
-        (
-            {"url": "https://example.org/k.whl", "archive_info": {}},
-            "kiebitz[taps] @ https://example.org/k.whl",
-        ),
+        (f"git+{GIT}", {"url": GIT, "vcs_info": {"vcs": "git"}}),
+        (f"git+{GIT}@v1", {"url": GIT, "vcs_info": {"vcs": "git", "requested_revision": "v1"}}),
+        (WHEEL, {"url": WHEEL, "archive_info": {}}),
+        ("https://example.org/k.whl", {"url": "https://example.org/k.whl", "archive_info": {}}),
     ],
-    indirect=["origin"],
 )
-@pytest.mark.usefixtures("origin")
-def test_the_command_names_where_kiebitz_came_from(requirement: str) -> None:
-    assert shlex.split(extras.install_command("taps"))[-1] == requirement
+def test_the_command_names_where_kiebitz_came_from(
+    source: str, origin: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comes_from(origin, monkeypatch)
+    assert shlex.split(extras.install_command("taps"))[-1] == f"kiebitz[taps] @ {source}"
 
 
 @pytest.mark.parametrize(
@@ -286,28 +246,29 @@ def test_the_command_names_where_kiebitz_came_from(requirement: str) -> None:
         {"url": "file:///no/such/kiebitz.whl", "archive_info": {}},
     ],
     ids=["from an index", "folder gone", "wheel gone"],
-    indirect=True,
 )
 @pytest.mark.parametrize(
     ("receipt", "command"),
     [
         ("uv-receipt.toml", ["uv", "pip", "install", "--python", sys.executable]),
         ("pipx_metadata.json", ["pipx", "inject", "kiebitz"]),
-        (None, [sys.executable, "-m", "pip", "install"]),
+        ("none", [sys.executable, "-m", "pip", "install"]),
     ],
 )
-@pytest.mark.usefixtures("origin")
 def test_without_a_source_the_command_names_dependencies(
-    receipt: str | None, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    receipt: str,
+    command: list[str],
+    origin: dict[str, Any] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The name `kiebitz` on a package index is not ours to advise."""
+    comes_from(origin, monkeypatch)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "kiebitz"))
     (tmp_path / "kiebitz").mkdir()
-    if receipt is not None:
-        (tmp_path / "kiebitz" / receipt).touch()
-    words = shlex.split(extras.install_command("corpus"))
-    assert words[: len(command)] == command
-    assert words[len(command) :] == ["dask", "distributed", "duckdb", "numpy", "pyarrow"]
+    (tmp_path / "kiebitz" / receipt).touch()
+    dependencies = ["dask", "distributed", "duckdb", "numpy", "pyarrow"]
+    assert shlex.split(extras.install_command("corpus")) == [*command, *dependencies]
 
 
 def test_pip_of_a_managed_python_needs_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,14 +297,9 @@ def test_pipx_installs_a_kiebitz_that_relays(tmp_path: Path) -> None:
     script = tmp_path / "bin" / "kiebitz"
     assert script.read_text().splitlines()[0].endswith(" -E")
     database, port = tmp_path / "game.db", free_port("udp")
-    with (
-        closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server,
-        closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as client,
-    ):
-        server.bind(("127.0.0.1", 0))
-        server.settimeout(30)
-        mode = f"reverse:udp://127.0.0.1:{server.getsockname()[1]}@{port}"
-        with running(str(script), "relay", "-m", mode, "-w", str(database), ready="listening on"):
-            client.sendto(b"REGISTER;alice", ("127.0.0.1", port))
-            assert server.recv(100) == b"REGISTER;alice"
-    assert rows(database, "SELECT count(*) FROM chunks") == [(1,)]
+    with Echo() as server:
+        mode = f"reverse:udp://127.0.0.1:{server.port}@{port}"
+        relay = running(str(script), "relay", "-m", mode, "-w", str(database), ready="listening on")
+        with relay, client_of(("127.0.0.1", port)) as client:
+            assert ask(client, b"REGISTER;alice") == b"REGISTER;alice"
+    assert rows(database, "SELECT count(*) FROM chunks") == [(2,)]

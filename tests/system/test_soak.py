@@ -1,8 +1,7 @@
 """Soak test: ten million messages on one connection, 100,000 clients that come and go.
 
 The short runs are part of all tests, the long ones of `make soak`; only their numbers differ. Each ends with
-a
-table of what was measured. No test fails by a duration.
+what was measured. No test fails by a duration.
 """
 
 from __future__ import annotations
@@ -21,10 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from processes_and_rows import PATIENCE_S, free_port, until
+from processes_and_rows import PATIENCE_S, free_port, rows, until
 from relay_processes import HAS_PROC, Size, Watched, watched_relay
-from rich.console import Console
-from rich.table import Table
 from soak_traffic import MaexchenTalk, tcp_client, udp_client
 from strength import a_few
 from udp_relays import eventually, relaying
@@ -55,6 +52,8 @@ def counts(short: int, long: int) -> pytest.MarkDecorator:
 
 
 class Sample(NamedTuple):
+    """Messages so far, the time that they took, sizes in KiB, and the CPU seconds of both processes."""
+
     messages: int
     seconds: float
     forwarder: Size
@@ -96,17 +95,7 @@ def assert_flat(samples: list[Sample]) -> None:
 
 def report(title: str, samples: list[Sample], database: Path, name: str) -> None:
     """Print what was measured, and how long some answers from the database take."""
-    table = Table(title=title, title_justify="left")
-    for heading in ("messages", "s", "forwarder KiB", "files", "CPU s", "recorder KiB", "files", "CPU s"):
-        table.add_column(heading, justify="right")
-    for sample in samples[:: STEPS // 5]:
-        figures: list[str] = []
-        for size, seconds in zip((sample.forwarder, sample.recorder), sample.processor, strict=True):
-            figures += [f"{size.memory:,}", str(size.files), f"{seconds:,.1f}"]
-        table.add_row(f"{sample.messages:,}", f"{sample.seconds:,.1f}", *figures)
-    console = Console(width=110)
-    console.print()
-    console.print(table)
+    print(f"\n{title}", *samples[:: STEPS // 5], sep="\n")
     with closing(open_existing(str(database))) as connection:
         timeline = Timeline(connection, sessions(connection)[-1])
         length_ns = (timeline.session.ended_ns or 0) - timeline.started_ns
@@ -120,26 +109,24 @@ def report(title: str, samples: list[Sample], database: Path, name: str) -> None
         for question, ask in answers.items():
             begun = time.perf_counter()
             found = ask()
-            console.print(f"{question}: {found:,} in {(time.perf_counter() - begun) * 1e3:,.1f} ms")
-    console.print(f"database: {database.stat().st_size / 1e6:,.0f} MB")
+            print(f"{question}: {found:,} in {(time.perf_counter() - begun) * 1e3:,.1f} ms")
+    print(f"database: {database.stat().st_size / 1e6:,.0f} MB")
 
 
-def recorded(database: Path) -> tuple[int, int, int]:
-    with closing(sqlite3.connect(database)) as connection:
-        found = [
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in ("streams", "chunks", "messages")
-        ]
-    return found[0], found[1], found[2]
+def recorded(database: Path) -> tuple[int, ...]:
+    counts = (f"(SELECT count(*) FROM {table})" for table in ("streams", "chunks", "messages"))
+    (found,) = rows(database, f"SELECT {', '.join(counts)}")
+    return tuple(found)
 
 
 def serving(transport: Transport) -> socket.socket:
     """Return a server's socket."""
-    server = socket.socket(socket.AF_INET, socket.SOCK_STREAM if transport == "tcp" else socket.SOCK_DGRAM)
-    server.bind(("127.0.0.1", 0))
-    server.settimeout(PATIENCE_S)
     if transport == "tcp":
-        server.listen()
+        server = socket.create_server(("127.0.0.1", 0))
+    else:
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("127.0.0.1", 0))
+    server.settimeout(PATIENCE_S)
     return server
 
 
@@ -157,8 +144,7 @@ def test_messages_without_end_on_one_connection(tmp_path: Path, count: int) -> N
     assert talk.messages >= count
     assert_flat(samples)
     assert samples[-1].forwarder.files == samples[WARM_AFTER].forwarder.files
-    with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute("SELECT text FROM diagnostics WHERE severity != 'note'").fetchall() == []
+    assert rows(database, "SELECT text FROM diagnostics WHERE severity != 'note'") == []
     assert [path.name for path in tmp_path.iterdir()] == ["game.db"]
 
 
