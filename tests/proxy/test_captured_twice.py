@@ -127,36 +127,32 @@ A0, B0 = (b"flow", b"a", 0, 0), (b"flow", b"b", 0, 0)
 
 
 @pytest.mark.parametrize(
-    ("sent", "is_copy"),
+    ("sent", "copies"),
     [
-        # Datagrams with their times, and whether the last one is a copy.
-        ([(A, 0), (A, 0)], True),
-        ([(A, 0), (A, DUPLICATE_NS - 1)], True),
-        ([(A, 0), (A, DUPLICATE_NS)], False),
-        ([(A, 0), (A, -1_000_000)], True),
-        ([(A, 0), (B, 0)], False),
-        ([(A, 0), (A8, 0)], False),
-        ([(A, 0), (OTHER, 0)], False),
+        # Datagrams with their times, and which of them are copies.
+        ([(A, 0), (A, 0)], "-c"),
+        ([(A, 0), (A, DUPLICATE_NS - 1)], "-c"),
+        ([(A, 0), (A, DUPLICATE_NS)], "--"),
+        ([(A, 0), (A, -1_000_000)], "-c"),
+        ([(A, 0), (B, 0)], "--"),
+        ([(A, 0), (A8, 0)], "--"),
+        ([(A, 0), (OTHER, 0)], "--"),
         # Without identification immediate copies are the same, and news may be the same words: with no other
         # message in between, with one, and repeated.
-        ([(A0, 0), (A0, DUPLICATE_NS - 1)], True),
-        ([(A0, 0), (A0, DUPLICATE_NS)], False),
-        ([(A0, 0), (B0, 1), (A0, UNIDENTIFIED_DUPLICATE_NS - 1)], True),
-        ([(A0, 0), (B0, 1), (A0, UNIDENTIFIED_DUPLICATE_NS)], False),
-        ([(A0, -DUPLICATE_NS), (A0, 0), (B0, 1), (A0, FREQUENT_DUPLICATE_NS - 1)], True),
-        ([(A0, -DUPLICATE_NS), (A0, 0), (B0, 1), (A0, FREQUENT_DUPLICATE_NS)], False),
+        ([(A0, 0), (A0, DUPLICATE_NS - 1)], "-c"),
+        ([(A0, 0), (A0, DUPLICATE_NS)], "--"),
+        ([(A0, 0), (B0, 1), (A0, UNIDENTIFIED_DUPLICATE_NS - 1)], "--c"),
+        ([(A0, 0), (B0, 1), (A0, UNIDENTIFIED_DUPLICATE_NS)], "---"),
+        ([(A0, -DUPLICATE_NS), (A0, 0), (B0, 1), (A0, FREQUENT_DUPLICATE_NS - 1)], "---c"),
+        ([(A0, -DUPLICATE_NS), (A0, 0), (B0, 1), (A0, FREQUENT_DUPLICATE_NS)], "----"),
+        # A copy counts from the first, or a repeated message would be recorded only once.
+        ([(A0, 0), (A0, DUPLICATE_NS - 1), (A0, DUPLICATE_NS)], "-c-"),
     ],
 )
-def test_copies(sent: list[tuple[Datagram, int]], is_copy: bool) -> None:
+def test_copies(sent: list[tuple[Datagram, int]], copies: str) -> None:
     repeats = DuplicateDetector()
     found = [repeats.is_duplicate(datagram, 10**12 + ts_ns) for datagram, ts_ns in sent]
-    assert found == [False] * (len(sent) - 1) + [is_copy]
-
-
-def test_a_copy_counts_from_the_first_or_a_repeated_message_would_be_recorded_only_once() -> None:
-    repeats = DuplicateDetector()
-    times = (0, DUPLICATE_NS - 1, DUPLICATE_NS)
-    assert [repeats.is_duplicate(A0, ts_ns) for ts_ns in times] == [False, True, False]
+    assert found == [sign == "c" for sign in copies]
 
 
 def test_remembered_state_is_bounded() -> None:

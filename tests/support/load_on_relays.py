@@ -80,13 +80,10 @@ class Load:
 
     def _serve_udp(self) -> None:
         self._server.settimeout(0.05)
-        upstream: dict[tuple[str, int], int] = {}
         while not self._is_over:
             with suppress(OSError):
                 data, address = self._server.recvfrom(200)
-                port = int(data[:5])
-                upstream.setdefault(address, port)
-                self.seen[port]["c2s"].append(time.monotonic())
+                self.seen[int(data[:5])]["c2s"].append(time.monotonic())
                 self._server.sendto(data, address)
 
     def _serve_tcp(self) -> None:
