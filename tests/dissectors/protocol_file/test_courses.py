@@ -10,7 +10,7 @@ from copy import deepcopy
 
 import pytest
 from conversation import sentences
-from draft_measure import COURSES, EXAMPLES, course
+from courses import COURSES, EXAMPLES, course
 from strength import every, times
 
 from kiebitz.dissectors.game.state import State, apply
