@@ -15,7 +15,7 @@ from kiebitz_knobeln.dissector import KNOBELN
 from kiebitz_noughts.dissector import NOUGHTS
 from message_cases import CASES, Case, cases, groups, path_of, rewritten
 from single_direction import inspect
-from snapshots import DATA, as_bytes, as_text, check, marked, unmarked
+from snapshots import DATA, as_bytes, as_text, check
 from strength import every, times
 
 from kiebitz.dissectors.dissector import Dissector
@@ -128,16 +128,6 @@ def test_every_row_has_a_case_a_clause_and_a_gloss(dissector: Dissector) -> None
     decoded = [dissector.codec.decode(case.data, case.direction) for case in CASES[dissector]]
     assert {*dissector.grammar.rows} == {one.row for one in decoded if one.valid}
     assert all(row.clause and row.description for row in dissector.grammar.rows)
-
-
-@given(st.binary(max_size=40), st.lists(st.integers(0, 40), max_size=6, unique=True))
-def test_any_bytes_can_be_written_as_text_with_marks(data: bytes, cuts: list[int]) -> None:
-    places = [(start, end - start) for start, end in zip(cuts[::2], cuts[1::2], strict=False) if start < end]
-    nested = [place for place in places if place[0] + place[1] <= len(data)][:1]
-    assert unmarked(marked(data, nested)) == (data, nested)
-    assert as_bytes(as_text(data)) == data
-    assert as_bytes(as_text(data * 300)) == data * 300
-    assert as_text(data).isprintable()
 
 
 def write(message: str) -> bytes:
@@ -296,6 +286,19 @@ def test_a_stream_that_ends_in_a_message(dissector: Dissector, title: str, case:
             assert (severe[0].code, severe[0].offset, severe[0].length) == ("truncated", cut, 0)
         if cut < len(case.data.rstrip()) and dissector == CATAN:
             assert len(severe) == (reason != "end")
+
+
+@pytest.mark.parametrize(
+    ("dissector", "case"), [(each, case) for each in (MAEXCHEN, KNOBELN) for case in CASES[each]], ids=label
+)
+def test_a_datagram_means_the_same_after_a_gap(dissector: Dissector, case: Case) -> None:
+    whole, after = (inspect(dissector, case.direction, *sent) for sent in ([case.data], [10, case.data]))
+    assert [message[:2] for message in messages(after)] == [message[:2] for message in messages(whole)]
+    gap, *others = after.diagnostics
+    assert (gap.code, gap.offset, gap.length) == ("gap", 0, 10)
+    assert [(one.code, one.offset) for one in others] == [
+        (one.code, one.offset + 10) for one in whole.diagnostics
+    ]
 
 
 # Recognising.

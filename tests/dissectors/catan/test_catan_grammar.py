@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from conversation import Conversation
 from field_values import fields_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_cases import Case, cases
 from single_direction import inspect
-from strength import times
+from strength import every, times
 
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.grammar.json.layouts import JsonRow
@@ -196,3 +197,47 @@ def test_a_stream_is_recognised_from_one_side_of_it(direction: Direction, beginn
     assert [(m.name, m.offset) for m in found.messages][-1:] == [
         ("Monopol" if direction == "s2c" else "Würfeln", len(beginning))
     ]
+
+
+# Messages that break off.
+
+BROKEN_OFF = list(
+    {(case.direction, case.name): case for case in cases(CATAN, "sound") if len(case.data) < 90}.values()
+)
+CLEAR = {"c2s": '{"Zug beenden":{}}\n', "s2c": '{"OK":{}}\n'}
+UNCLEAR = {"c2s": '{"Spieler":{"Name":"Anna"}}\n', "s2c": '{"Monopol":{"Spieler":1,"Rohstoff":"Holz"}}\n'}
+
+
+def a_value_comes(data: bytes, cut: int) -> bool:
+    return data[cut - 1] in b":[" or (data[cut - 1] in b"," and data[cut] not in b'"')
+
+
+@pytest.mark.full(but=4)
+@pytest.mark.parametrize("between", ["", "\n"])
+@pytest.mark.parametrize("following", [CLEAR, UNCLEAR])
+@pytest.mark.parametrize("case", every(10, BROKEN_OFF), ids=lambda case: f"{case.direction} {case.name}")
+def test_a_message_that_breaks_off_before_the_next_one(
+    case: Case, following: dict[Direction, str], between: str
+) -> None:
+    """The diagnostic is at the break, and the next message is read.
+
+    The exception is where a value would come next, and the next message can be one.
+    """
+    next_one = following[case.direction].encode()
+    next_name = next_one.decode().split('"')[1]
+    for cut in range(1, len(case.data) - 1):
+        kept = case.data[:cut] + between.encode()
+        wire = Conversation(CATAN, 1000)
+        wire.say("a", case.direction, kept + next_one)
+        found = wire.close()
+        (violation,) = (violation for violation in found.diagnostics if violation.severity != "note")
+        if following is UNCLEAR and a_value_comes(case.data, cut):
+            assert violation.code == "truncated"
+            continue
+        assert (violation.code, violation.offset, violation.length) == ("broken-json", cut, 0)
+        assert violation.text == "the message ends too early"
+        assert violation.expected
+        assert [(message.name, message.length) for message in found.messages] == [
+            ("unreadable", len(kept)),
+            (next_name, len(next_one)),
+        ]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from conversation import MS
+from message_cases import Case, cases
 from table_driver import Play
 
 from kiebitz.dissectors.game.state import seen_by
-from kiebitz.dissectors.model import Chunk, Stream
+from kiebitz.dissectors.inspection.inspector import Inspector
+from kiebitz.dissectors.model import Chunk, Ids, Stream
+from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.maexchen.registration import MAX_ABSENT
 
@@ -82,3 +86,24 @@ def test_one_conversation_that_registers_name_after_name() -> None:
         play.client("somebody", f"REGISTER;player{number}")
         play.server("somebody", "REGISTERED")
     assert MAX_ABSENT < len(play.state["players"]) < MAX_ABSENT + 100
+
+
+@pytest.mark.parametrize("case", cases(MAEXCHEN, "sound"), ids=lambda case: repr(case.data[:40]))
+def test_a_truncated_datagram_is_no_violation(case: Case) -> None:
+    stream = Stream(1, "udp", "127.0.0.1:5", "127.0.0.1:9000", 0)
+    inspector = Inspector([MAEXCHEN], Ids(), {("udp", 9000): MAEXCHEN})
+    inspector.feed(Chunk(stream, case.direction, 1, 0, case.data[:3], missing=len(case.data) - 3))
+    found = inspector.drain()
+    assert found.messages == []
+    (violation,) = found.diagnostics
+    assert (violation.code, violation.group, violation.blame) == ("cut-off", "network", "network")
+    assert (violation.offset, violation.length) == (0, len(case.data))
+
+
+def test_the_order_of_the_rolls() -> None:
+    assert ROLLS[:3] == ("3,1", "3,2", "4,1")
+    assert ROLLS[13:16] == ("6,5", "1,1", "2,2")
+    assert ROLLS[-1] == MIA
+    assert beats("1,1", "6,5")
+    assert beats("4,1", "4,1") is False
+    assert beats("7,7", "4,1") is None

@@ -1,4 +1,4 @@
-"""Okey's messages: quoting, decoding, encoding, framing and recognising, driven by the table of cases."""
+"""Okey's messages: encoding, line ends, recognising, and winning decks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from message_cases import Case, cases
-from single_direction import frames, split
 from strength import times
 
-from kiebitz.dissectors.grammar.framing import FRAME_LIMIT
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
@@ -40,22 +38,7 @@ def test_messages_of_the_last_dialect_encode_to_the_same_bytes(case: Case) -> No
     assert CODEC.encode_padded(case.name, case.direction, case.fields, WORDS.pads[1]) == case.data
 
 
-# Long lines.
-
-
-@pytest.mark.full(but=3)
-@pytest.mark.parametrize("end", [b"\r\n", b"\n", b"\r"])
-@pytest.mark.parametrize("size", [FRAME_LIMIT - 10, FRAME_LIMIT, FRAME_LIMIT + 1, 3 * FRAME_LIMIT])
-def test_a_line_that_is_too_long_is_one_frame_however_it_comes(size: int, end: bytes) -> None:
-    line = b"CATC b " + b"x" * size + end
-    rest = b"PING\r\n"
-    whole = frames(OKEY, "c2s", [line + rest])
-    pieces = frames(OKEY, "c2s", split(line + rest, range(0, len(line + rest), 65_535)))
-    assert whole == pieces
-    assert [(frame.size, frame.cut) for frame in whole] == [
-        (len(line), "limit" if len(line) > FRAME_LIMIT else None),
-        (len(rest), None),
-    ]
+# Line ends.
 
 
 def test_a_line_that_ends_with_cr_is_taken_when_the_server_answers() -> None:
