@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -250,6 +249,7 @@ _OF_FIELDS = ("spelling", "dialect", "utf-16", "byte-order-mark")
 @each_role
 def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: TargetRole) -> None:
     samples = [*sound_samples(dissector, role)]
+    said = [*recorded(dissector, role)] if dissector in BUILT_IN and times(2, 1) == 2 else []
     not_made: set[str] = set()
     for case in generate_cases(dissector, role)[:: times(1, 5)]:
         if (case.field is None and case.kind not in _OF_FIELDS) or case.kind.startswith("others-"):
@@ -257,7 +257,7 @@ def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: Targ
         places = [place for place in samples if case.fits(place[1])]
         assert places, f"{case.name}: no sample is its place"
         made = 0
-        for frame, decoded in places:
+        for frame, decoded in [*places, *[place for place in said if case.fits(place[1])][:20]]:
             try:
                 check_kind(dissector, case, frame, decoded)
             except NotApplicable:
@@ -269,22 +269,6 @@ def test_a_spoilt_message_is_what_its_case_says(dissector: Dissector, role: Targ
             not_made.add(case.name)
     unmade = [name for name in not_made if not any(fnmatchcase(name, each) for each in _LACKING)]
     assert not unmade, sorted(unmade)
-
-
-@pytest.mark.full
-@each_built_in
-@each_role
-def test_a_recorded_message_is_spoilt_as_its_case_says(dissector: Dissector, role: TargetRole) -> None:
-    frames = [*recorded(dissector, role)]
-    made = 0
-    for case in generate_cases(dissector, role):
-        if (case.field is None and case.kind not in _OF_FIELDS) or case.kind.startswith("others-"):
-            continue
-        for frame, decoded in [place for place in frames if case.fits(place[1])][:20]:
-            with suppress(NotApplicable):
-                check_kind(dissector, case, frame, decoded)
-                made += 1
-    assert made > 100
 
 
 _LACKING = (

@@ -45,7 +45,7 @@ class Fault(NamedTuple):
     """A planted fault.
 
     It shows as the codes in `shows` in ordinary play. `cases` of a probe find it, or there is a `reason` why
-    none does. The last message in `fatal` ends the program.
+    none does. Lines in `shown` show it otherwise. The last message in `fatal` ends the program.
     """
 
     peer: str
@@ -56,6 +56,7 @@ class Fault(NamedTuple):
     cases: list[str]
     alone: bool
     reason: str
+    shown: list[str]
     fatal: list[str]
 
     @property
@@ -89,7 +90,8 @@ def _fault(peer: str, head: str, *lines: str) -> Fault:
     cases = (of("probe") or of("probe alone")).split()
     return Fault(
         *(peer, name, sentence, clause, of("check").split(), cases),
-        *("probe alone" in found, of("no case finds it"), found.get("dies at", [])),
+        *("probe alone" in found, of("no case finds it")),
+        *(found.get("shown by", []), found.get("dies at", [])),
     )
 
 
