@@ -165,16 +165,6 @@ def test_no_name_and_no_number_of_anything_is_overlooked(capture: str) -> None:
         assert not overlooked(said, reached(said), names)
 
 
-@pytest.mark.full(but=1)
-@each_protocol
-def test_overlooked_values_would_be_found(dissector: Dissector) -> None:
-    messages = with_row(of_cases(dissector))
-    names = texts_in(messages)
-    for said in messages:
-        if places := reached(said):
-            assert overlooked(said, (), names), places
-
-
 @each_capture
 def test_the_same_names_give_the_same_fields_and_bytes(capture: str) -> None:
     for said in with_row(messages_of(capture)):

@@ -49,33 +49,6 @@ def passed(deliveries: Iterable[Delivery]) -> list[bytes]:
     return [one.data for one in deliveries if one.data is not None]
 
 
-def test_a_mark_keeps_what_was_sent() -> None:
-    table = Table("--drop 'msg == \"ROLLED\"'")
-    (gone,) = table.came("s2c", ROLLED)
-    assert gone.mark is not None
-    assert gone.mark.original == ROLLED
-    assert (gone.mark.name, gone.mark.sent_ns) == ("ROLLED", table.now)
-    assert gone.mark.fields_json == '{"dice":"5,4","token":"7d3c-token"}'
-    assert gone.mark.rule == """--drop 'msg == "ROLLED"'"""
-
-
-PICKS = [
-    ("[2nd]", [2]),
-    ("[first]", [1]),
-    ("[first 2]", [1, 2]),
-    ("[every 3rd]", [3, 6, 9]),
-    ("[100%]", [*range(1, 11)]),
-    ("[0%]", []),
-]
-
-
-@pytest.mark.parametrize(("text", "meant"), PICKS)
-def test_which_messages_are_meant(text: str, meant: list[int]) -> None:
-    asked, pick = split_selector(f'msg == "ROLLED" {text}')
-    assert asked == 'msg == "ROLLED"'
-    assert [count for count in range(1, 11) if pick.takes(count, "1 s2c")] == meant
-
-
 def test_a_seed_makes_a_run_repeatable() -> None:
     pick = Selector(share=0.5, seed=7)
     twice = [[count for count in range(100) if pick.takes(count, "1 s2c")] for _ in range(2)]

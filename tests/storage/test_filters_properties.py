@@ -127,20 +127,10 @@ def written(value: object) -> str:
 
 TEXT_COLUMNS = st.sampled_from(
     [
-        "msg",
-        "name",
-        "kind",
-        "player",
-        "actor",
-        "named",
-        "dir",
-        "who",
-        "client",
-        "server",
-        "transport",
-        "protocol",
+        *("msg", "name", "kind", "player", "actor", "named", "dir", "who", "client", "server", "transport"),
+        *("protocol", "diag.severity", "diag.group", "diag.code", "diag.text", "diag.blame", "diag.expected"),
+        "diag.clause",
     ]
-    + [f"diag.{name}" for name in ("severity", "group", "code", "text", "blame", "expected", "clause")]
 )
 NUMBER_COLUMNS = st.sampled_from(
     ["offset", "length", "stream", "game", "event", "time", "number", "#", "session"]

@@ -190,7 +190,7 @@ class Server:
         with self.asked(player, "Spiel starten", {}):
             self.statuses[player] = "Wartet auf Spielbeginn"
 
-    def start(self, *settled: tuple[int, Spot, Spot], karte: Mapping[str, Any] | None = None) -> Server:
+    def start(self, *settled: tuple[int, Spot, Spot], karte: Mapping[str, Any] | None = None) -> None:
         """Begin a game: all are ready, then each of these builds a village and a road, in order."""
         for player in self.names:
             self.ready(player)
@@ -208,7 +208,6 @@ class Server:
             self.tell("Würfelwurf", {"Spieler": player, "Wurf": self.truth.dice})
         for player, village, road in settled:
             self.settle(player, village, road)
-        return self
 
     def begin_with(self, *buildings: tuple[int, str, Spot]) -> None:
         """Begin a game whose map has these buildings already; Anna has the turn."""
@@ -217,7 +216,7 @@ class Server:
         self.truth.buildings = {at: (owner, typ) for owner, typ, at in buildings}
         self.rounds("3")
 
-    def settle(self, player: int, village: Spot, road: Spot, gains: Counts | None = None) -> Server:
+    def settle(self, player: int, village: Spot, road: Spot, gains: Counts | None = None) -> None:
         """Found a village and a road of a player; `gains` are the correct ones by default."""
         self.expect(player, "Dorf bauen")
         with self.asked(player, "Bauen", {"Typ": "Dorf", "Ort": self.where(village)}):
@@ -230,7 +229,6 @@ class Server:
         self.expect(player, "Straße bauen")
         with self.asked(player, "Bauen", {"Typ": "Straße", "Ort": self.where(road)}):
             self.built(player, "Straße", road)
-        return self
 
     def karte(self) -> dict[str, Any]:
         felder: list[dict[str, Any]] = [{"Ort": self.at(place), "Typ": "Meer"} for place in SEA]
@@ -240,31 +238,27 @@ class Server:
         häfen = [{"Ort": self.where(edge), "Typ": typ} for edge, typ in HARBOURS.items()]
         return {"Felder": felder, "Gebäude": [], "Häfen": häfen, "Räuber": self.at(self.truth.robber)}
 
-    def finish(self, winner: int) -> Server:
+    def finish(self, winner: int) -> None:
         """Let a player win."""
         text = f"Spieler {self.names.get(winner)} hat das Spiel gewonnen."
         self.tell("Spiel beendet", {"Nachricht": text, "Sieger": winner})
         self.statuses = dict.fromkeys(self.statuses, "Spiel starten")
         self.update()
-        return self
 
     # The game. What the truth does not allow is done all the same, and is true then.
 
-    def expect(self, player: int, status: str) -> Server:
+    def expect(self, player: int, status: str) -> None:
         """Report the status of the player that is to act."""
         self.statuses = dict.fromkeys(self.names, "Warten") | {player: status}
         if status not in ("Karten wegen Räuber abgeben", "Warten"):
             self.truth.turn = player
         self.update()
-        return self
 
-    def gain(self, player: int, counts: Counts, shown_to: Collection[int] | None = None, **to: Any) -> Server:
+    def gain(self, player: int, counts: Counts, shown_to: Collection[int] | None = None, **to: Any) -> None:
         self._resources("Ertrag", 1, player, counts, shown_to, **to)
-        return self
 
-    def pay(self, player: int, counts: Counts, shown_to: Collection[int] | None = None, **to: Any) -> Server:
+    def pay(self, player: int, counts: Counts, shown_to: Collection[int] | None = None, **to: Any) -> None:
         self._resources("Kosten", -1, player, counts, shown_to, **to)
-        return self
 
     def _resources(
         self,
@@ -274,14 +268,13 @@ class Server:
         counts: Counts,
         shown_to: Collection[int] | None,
         told_to: Collection[int] | None = None,
-    ) -> Server:
+    ) -> None:
         for kind, count in counts.items():
             self.truth.hands[player][kind] += sign * count
         if counts:
             self.tell(name, {"Spieler": player, "Rohstoffe": dict(counts)}, shown_to, told_to)
-        return self
 
-    def roll(self, player: int, dice: Sequence[int], gains: Mapping[int, Counts] | None = None) -> Server:
+    def roll(self, player: int, dice: Sequence[int], gains: Mapping[int, Counts] | None = None) -> None:
         """Begin a player's turn with these dice; `gains` default to the right ones."""
         self.expect(player, "Würfeln")
         with self.asked(player, "Würfeln", {}):
@@ -292,43 +285,36 @@ class Server:
             for owner, counts in gains.items():
                 self.gain(owner, counts)
             self.statuses[player] = "Handeln oder Bauen" if sum(dice) != 7 else "Räuber versetzen"
-        return self
 
-    def end_turn(self, player: int) -> Server:
+    def end_turn(self, player: int) -> None:
         with self.asked(player, "Zug beenden", {}):
             self.statuses[player] = "Warten"
-        return self
 
-    def discard(self, player: int, counts: Counts) -> Server:
+    def discard(self, player: int, counts: Counts) -> None:
         """Let a player discard because of the robber."""
         before = dict(self.statuses)
         self.expect(player, "Karten wegen Räuber abgeben")
         with self.asked(player, "Karten abgeben", {"Abgeben": dict(counts)}):
             self.pay(player, counts, [player], told_to=None if self.dialect.discards_told else [])
             self.statuses = before
-        return self
 
-    def robber(
-        self, player: int, place: Place, target: int | None = None, stolen: str | None = None
-    ) -> Server:
+    def robber(self, player: int, place: Place, target: int | None = None, stolen: str | None = None) -> None:
         """Let a player move the robber after a 7, and steal from another."""
         body = {"Ort": self.at(place)} | ({} if target is None else {"Ziel": target})
         with self.asked(player, "Räuber versetzen", body):
             self.tell("Räuber versetzt", {"Spieler": player, **body})
             self._robbed(player, place, target, stolen)
             self.statuses[player] = "Handeln oder Bauen"
-        return self
 
-    def _robbed(self, player: int, place: Place, target: int | None, stolen: str | None) -> Server:
+    def _robbed(self, player: int, place: Place, target: int | None, stolen: str | None) -> None:
         self.truth.robber = place
         if target is not None and stolen is not None:
             both = [player, target]
             told_to = None if self.dialect.thefts_told else both
             self.pay(target, {stolen: 1}, both, told_to=told_to)
             self.gain(player, {stolen: 1}, both, told_to=told_to)
-        return self
 
-    def build(self, player: int, typ: str, at: Spot, costs: Counts | None = None) -> Server:
+    def build(self, player: int, typ: str, at: Spot, costs: Counts | None = None) -> None:
         """Let a player build; `costs` default to the right ones."""
         with self.asked(player, "Bauen", {"Typ": typ, "Ort": self.where(at)}):
             costs = COSTS[typ] if costs is None else costs
@@ -337,37 +323,32 @@ class Server:
             self.built(player, typ, at)
             if self.dialect.costs == "after":
                 self.pay(player, costs)
-        return self
 
-    def built(self, player: int, typ: str, at: Spot) -> Server:
+    def built(self, player: int, typ: str, at: Spot) -> None:
         """Place a building."""
         building = {"Eigentümer": player, "Typ": typ, "Ort": self.where(at)}
         self.truth.buildings[at] = (player, typ)
         self.truth.points[player] += typ != "Straße"
         self.tell("Bauvorgang", {"Gebäude": building})
-        return self
 
-    def longest(self, player: int | None) -> Server:
+    def longest(self, player: int | None) -> None:
         """Announce the holder of the longest road."""
         before, self.truth.longest = self.truth.longest, player
         self._honour("Längste Handelsstraße", before, player)
-        return self
 
-    def army(self, player: int) -> Server:
+    def army(self, player: int) -> None:
         """Announce the holder of the largest army."""
         before, self.truth.army = self.truth.army, player
         self._honour("Größte Rittermacht", before, player)
-        return self
 
-    def _honour(self, name: str, before: int | None, player: int | None) -> Server:
+    def _honour(self, name: str, before: int | None, player: int | None) -> None:
         self.tell(name, {} if player is None else {"Spieler": player})
         for number, points in ((before, -2), (player, 2)):
             if number is not None:
                 self.truth.points[number] += points
         self.update()
-        return self
 
-    def buy(self, player: int, card: str, costs: Counts | None = None) -> Server:
+    def buy(self, player: int, card: str, costs: Counts | None = None) -> None:
         """Let a player buy a development card; `costs` default to the right ones."""
         with self.asked(player, "Entwicklungskarte kaufen", {}):
             costs = COSTS["Karte"] if costs is None else costs
@@ -378,11 +359,8 @@ class Server:
             self.tell("Entwicklungskarte gekauft", {"Spieler": player, "Entwicklungskarte": card}, [player])
             if self.dialect.costs == "after":
                 self.pay(player, costs)
-        return self
 
-    def knight(
-        self, player: int, place: Place, target: int | None = None, stolen: str | None = None
-    ) -> Server:
+    def knight(self, player: int, place: Place, target: int | None = None, stolen: str | None = None) -> None:
         body = {"Ort": self.at(place)} | ({} if target is None else {"Ziel": target})
         with self.asked(player, "Ritter ausspielen", body):
             if self.dialect.robber_too and self.dialect.costs == "before":
@@ -393,16 +371,14 @@ class Server:
             self._robbed(player, place, target, stolen)
             self.truth.cards[player]["Ritter"] -= 1
             self.truth.knights[player] += 1
-        return self
 
-    def roads(self, player: int, *roads: Spot) -> Server:
+    def roads(self, player: int, *roads: Spot) -> None:
         body = {f"Straße {number}": self.where(road) for number, road in enumerate(roads, 1)}
         with self.asked(player, "Straßenbaukarte ausspielen", body):
             self.tell("Straßenbaukarte ausspielen", {"Spieler": player, **body})
             for road in roads:
                 self.built(player, "Straße", road)
             self.truth.cards[player]["Straßenbau"] -= 1
-        return self
 
     def fund(self, player: int, counts: Counts) -> None:
         """Let the players roll until one has these resources, given by the others, and the turn."""
@@ -429,15 +405,14 @@ class Server:
                 truth = self.truth.hands if kind in ROHSTOFFE else self.truth.cards
                 truth[player][kind] = count
 
-    def give(self, player: int, partner: int, counts: Counts) -> Server:
+    def give(self, player: int, partner: int, counts: Counts) -> None:
         """Let the player to act give another something for nothing."""
         trade = len(self.steps)
         self.offer(player, trade, counts, {})
         self.accept(partner, trade)
         self.conclude(player, partner, trade, counts, {})
-        return self
 
-    def rounds(self, numbers: str) -> Server:
+    def rounds(self, numbers: str) -> None:
         """Let the next players roll these numbers; the last of them keeps the turn."""
         for number in map(int, numbers.split()):
             before = self.truth.turn
@@ -448,9 +423,8 @@ class Server:
             self.truth.rolled = True
             self.pause(500)
             self.roll(player, (number // 2, number - number // 2))
-        return self
 
-    def monopoly(self, player: int, kind: str) -> Server:
+    def monopoly(self, player: int, kind: str) -> None:
         with self.asked(player, "Monopol", {"Rohstoff": kind}):
             self.tell("Monopol", {"Spieler": player, "Rohstoff": kind})
             others = {n: hand[kind] for n, hand in self.truth.hands.items() if n != player and hand[kind]}
@@ -459,16 +433,14 @@ class Server:
             for number, count in others.items():
                 self.pay(number, {kind: count})
             self.truth.cards[player]["Monopol"] -= 1
-        return self
 
-    def invention(self, player: int, counts: Counts) -> Server:
+    def invention(self, player: int, counts: Counts) -> None:
         with self.asked(player, "Erfindung", {"Rohstoffe": dict(counts)}):
             self.tell("Erfindung", {"Spieler": player, "Rohstoffe": dict(counts)})
             self.gain(player, counts, [player])
             self.truth.cards[player]["Erfindung"] -= 1
-        return self
 
-    def overseas(self, player: int, paid: Counts, gained: Counts) -> Server:
+    def overseas(self, player: int, paid: Counts, gained: Counts) -> None:
         body = {"Angebot": dict(paid), "Nachfrage": dict(gained)}
         with self.asked(player, "Seehandel", body):
             if self.dialect.costs == "before":
@@ -476,28 +448,24 @@ class Server:
             self.gain(player, gained)
             if self.dialect.costs == "after":
                 self.pay(player, paid)
-        return self
 
-    def offer(self, player: int, trade: int, offer: Counts, demand: Counts) -> Server:
+    def offer(self, player: int, trade: int, offer: Counts, demand: Counts) -> None:
         body = {"Angebot": dict(offer), "Nachfrage": dict(demand)}
         with self.asked(player, "Handel anbieten", body):
             self.tell("Handelsangebot", {"Spieler": player, "Handel id": trade, **body})
             self.truth.trades.add(trade)
-        return self
 
-    def accept(self, player: int, trade: int) -> Server:
+    def accept(self, player: int, trade: int) -> None:
         with self.asked(player, "Handel annehmen", {"Handel id": trade}):
             self.tell("Handelsangebot angenommen", {"Spieler": player, "Handel id": trade})
-        return self
 
-    def cancel(self, player: int, trade: int, is_offer: bool = True) -> Server:
+    def cancel(self, player: int, trade: int, is_offer: bool = True) -> None:
         with self.asked(player, "Handel abbrechen", {"Handel id": trade}):
             self.tell("Handelsangebot abgebrochen", {"Spieler": player, "Handel id": trade})
             if is_offer:
                 self.truth.trades.discard(trade)
-        return self
 
-    def conclude(self, player: int, partner: int, trade: int, offer: Counts, demand: Counts) -> Server:
+    def conclude(self, player: int, partner: int, trade: int, offer: Counts, demand: Counts) -> None:
         with self.asked(player, "Handel abschließen", {"Handel id": trade, "Mitspieler": partner}):
             done = {"Spieler": player, "Mitspieler": partner}
             if self.dialect.costs == "after":
@@ -508,7 +476,6 @@ class Server:
             if self.dialect.costs == "before":
                 self.tell("Handel ausgeführt", done)
             self.truth.trades.discard(trade)
-        return self
 
     # What is found in it.
 

@@ -93,9 +93,9 @@ def test_a_game_is_known_from_one_conversation_as_far_as_it_shows_it(name: str, 
     assert errors(found) == []
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("name", [*HARMLESS, *MALFORMED])
-def test_players_and_lobbies_are_as_the_programs_wrote_them_down(name: str) -> None:
+def test_players_lobbies_and_chats_are_as_the_programs_wrote_them_down(name: str) -> None:
     found = inspected(items_of(f"{name}.pcap.gz"))
     events = truth(name)["events"]
     names = [event.data["name"] for event in of_kind(found, "logged_in")]
@@ -106,25 +106,19 @@ def test_players_and_lobbies_are_as_the_programs_wrote_them_down(name: str) -> N
     assert joined_lobby == [
         (event["name"], event["lobby"]) for event in events if event["ev"] == "join" and event["ok"]
     ]
-
-
-@pytest.mark.parametrize("name", HARMLESS)
-def test_a_broadcast_is_one_event_whoever_receives_it(name: str) -> None:
-    found = inspected(items_of(f"{name}.pcap.gz"))
-    chats = [
-        tuple(event.data[key] for key in ("scope", "from", "to", "text")) for event in of_kind(found, "chat")
-    ]
-    expected = [
-        (chat["type"], chat["from"], chat["to"], chat["msg"])
-        for chat in truth(name)["chats"]
-        if chat["response"] is not None and chat["response"][-1] != "f"
-    ]
-    assert sorted(chats, key=repr) == sorted(expected, key=repr)
-
-
-@pytest.mark.parametrize("name", HARMLESS)
-def test_correct_players_cause_no_violations(name: str) -> None:
-    assert errors(inspected(items_of(f"{name}.pcap.gz"))) == []
+    if name in HARMLESS:
+        # A broadcast is one event, whoever receives it.
+        chats = [
+            tuple(event.data[key] for key in ("scope", "from", "to", "text"))
+            for event in of_kind(found, "chat")
+        ]
+        expected = [
+            (chat["type"], chat["from"], chat["to"], chat["msg"])
+            for chat in truth(name)["chats"]
+            if chat["response"] is not None and chat["response"][-1] != "f"
+        ]
+        assert sorted(chats, key=repr) == sorted(expected, key=repr)
+        assert errors(found) == []
 
 
 @pytest.mark.full

@@ -76,17 +76,8 @@ JSON = st.recursive(
 @given(
     st.sampled_from(
         [
-            "a + b",
-            "a - b",
-            "a < b",
-            "a == b",
-            "a in b",
-            "a contains b",
-            "a.{b}",
-            "a[b]",
-            "a.#",
-            "a in {b, c}",
-            "not a",
+            *("a + b", "a - b", "a < b", "a == b", "a in b", "a contains b", "a.{b}", "a[b]", "a.#"),
+            *("a in {b, c}", "not a"),
         ]
     ),
     st.fixed_dictionaries({"a": JSON, "b": JSON, "c": JSON}),

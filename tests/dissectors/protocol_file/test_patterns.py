@@ -16,22 +16,8 @@ from kiebitz.dissectors.protocol_file import patterns
 from kiebitz.dissectors.protocol_file.patterns import matcher, one_budget
 
 ATOMS = [
-    "a",
-    "b",
-    "A",
-    "é",
-    "ß",
-    ".",
-    "\\d",
-    "\\w",
-    "\\s",
-    "\\W",
-    "[ab]",
-    "[^a]",
-    "[a-cX]",
-    "[\\d_]",
-    "i",
-    "\n",
+    *("a", "b", "A", "é", "ß", ".", "\\d", "\\w", "\\s", "\\W", "[ab]", "[^a]", "[a-cX]", "[\\d_]"),
+    *("i", "\n"),
 ]
 PLACES = ["^", "$", "\\A", "\\Z", "\\b", "\\B"]
 REPEATS = ["*", "+", "?", "{2}", "{0,2}", "{1,}", "*?", "+?"]
