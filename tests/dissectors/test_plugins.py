@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 from command import ODD, ROOT, TINY, kiebitz
-from noughts_talk import registered
+from file_conversations import Conversation as Talk
+from kiebitz_noughts.dissector import NOUGHTS
 from processes_and_rows import free_port, running
 from session_factory import Conversation, record
 
@@ -54,25 +55,34 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     plugins.cache_clear()
 
 
-NOUGHTS = """\
+SQUARES = """\
 ┌───┬───┬───┐  bob is to move
-│   │   │   │  alice: X
+│ X │ O │ O │  alice: X
 ├───┼───┼───┤  ▶ bob: O
 │   │ X │   │
 ├───┼───┼───┤
-│   │   │   │
+│   │   │ X │
 └───┴───┴───┘
-alice takes square 5
+alice wins
+"""
+COUNTED = """\
+Squares taken, games won
+         squares                             games
+  alice  3 ████████████████████████████████  1 ██████████▋
+  bob    2 █████████████████████▍            0
 """
 
 
-def test_a_plugin_brings_pictures(folder: Path) -> None:
+def test_a_plugin_brings_pictures_and_statistics(folder: Path) -> None:
     code = "from kiebitz_noughts.dissector import NOUGHTS as THING"
     lay_out(folder, "kiebitz-noughts", "offered", code, "noughts")
-    talk = registered().send("*< MARK alice 5")
+    talk = Talk(NOUGHTS, "\r\n", 3333).send("a> HELLO alice", "a< WELCOME", "b> HELLO bob", "b< WELCOME")
+    talk.send(*(f"*< {line}" for line in ("START alice bob", "MARK alice 1", "MARK bob 2", "MARK alice 5")))
+    talk.send("*< MARK bob 3", "*< MARK alice 9", "*< WON alice")
     database = record(folder / "x.db", talk.items, ended=False)
     _, _, shown = kiebitz("state", database).out.partition("\n")
-    assert "".join(f"{line.rstrip()}\n" for line in shown.splitlines()) == NOUGHTS
+    assert "".join(f"{line.rstrip()}\n" for line in shown.splitlines()) == SQUARES
+    assert COUNTED in "".join(f"{line.rstrip()}\n" for line in kiebitz("stats", database).out.splitlines())
     target = folder / "table.svg"
     assert kiebitz("state", database, "--svg", str(target)).status == 0
     seen = [*ElementTree.parse(target).getroot().itertext()]
