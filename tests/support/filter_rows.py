@@ -71,12 +71,17 @@ class Session:
         """Write everything into a database that has the schema."""
         diagnostics = self._numbered_diagnostics()
         insert(connection, "sessions", [{"id": self.id, "started_ns": self.started_ns}])
-        insert(connection, "streams", [_stream(self.id, stream) for stream in self.streams])
+        told = "id protocol transport client server opened_ns player"
+        insert(connection, "streams", [{"session_id": self.id, **_some(one, told)} for one in self.streams])
         insert(
             connection, "tables", [{"session_id": self.id, **msgspec.structs.asdict(t)} for t in self.tables]
         )
         insert(connection, "messages", [_message(message) for message in self.messages])
-        altered = [_alteration(message) for message in self.messages if message.altered is not None]
+        altered = [
+            {"stream_id": one.stream.id, "action": one.altered, **_some(one, "direction offset length")}
+            for one in self.messages
+            if one.altered is not None
+        ]
         insert(connection, "alterations", altered)
         insert(connection, "events", [_event(self.id, event) for event in self.events])
         insert(connection, "diagnostics", [_diagnostic(number, one) for number, one in diagnostics])
@@ -163,33 +168,13 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _stream(session_id: int, stream: Stream) -> dict[str, object]:
-    return {
-        "id": stream.id,
-        "session_id": session_id,
-        "protocol": stream.protocol,
-        "transport": stream.transport,
-        "client": stream.client,
-        "server": stream.server,
-        "opened_ns": stream.opened_ns,
-        "player": stream.player,
-    }
+def _some(record: object, names: str) -> dict[str, object]:
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def _message(message: Message) -> dict[str, object]:
-    row = msgspec.structs.asdict(message)
-    del row["stream"], row["fields_json"], row["altered"]
+    row = _some(message, "id direction ts_ns name offset length game_id event_id")
     return row | {"stream_id": message.stream.id, "fields": message.fields_json}
-
-
-def _alteration(message: Message) -> dict[str, object]:
-    return {
-        "stream_id": message.stream.id,
-        "direction": message.direction,
-        "offset": message.offset,
-        "length": message.length,
-        "action": message.altered,
-    }
 
 
 def _event(session_id: int, event: Event) -> dict[str, object]:
