@@ -77,17 +77,6 @@ def schafkopf(**part: Any) -> dict[str, Any]:
     }
 
 
-SCHAFKOPF_TRICK = {
-    "number": 1,
-    "cards": ["HERZ SAU", "HERZ NEUN", "EICHEL UNTER", "HERZ KONIG"],
-    "seats": [1, 2, 3, 0],
-    "leader": "Bert",
-    "winner": "[BOT]-1",
-    "points": 17,
-}
-ON_TABLE = {"1": "HERZ SAU", "2": "HERZ NEUN", "3": "EICHEL UNTER", "0": "HERZ KONIG"}
-
-
 def okey(names: list[str] = NAMES, **part: Any) -> dict[str, Any]:
     """Return a game at Bert's turn with unknown racks; None removes a part of it."""
     known = {
@@ -127,9 +116,6 @@ def cgml(**part: Any) -> dict[str, Any]:
 
 def played(player: int, card: str) -> dict[str, Any]:
     return {"player": player, "card": card}
-
-
-CGML_TRICK = {"number": 1, "cards": [played(2, "R10"), played(3, "R0A"), played(1, "R07")], "winner": 3}
 
 
 GAMES: dict[str, Callable[[], dict[str, Any]]] = {
