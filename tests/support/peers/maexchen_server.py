@@ -51,7 +51,8 @@ class MaexchenServer(Host):
 
     def misread(self, link: Link, read: Decoded, frame: bytes) -> None:
         if not frame.startswith((b"R", b"J", b"S", b"A")):
-            self.dies("dies-on-an-unknown-word", read, "unknown-message", "empty-datagram", "not-utf-8")
+            codes = "unknown-message", "empty-datagram", "byte-order-mark", "not-utf-8"
+            self.dies("dies-on-an-unknown-word", read, *codes)
         self.dies("dies-on-a-missing-token", read, "missing-field")
         name, *fields = frame.decode(errors="replace").split(";")
         if name.startswith("REGISTER") and fields:
