@@ -16,7 +16,7 @@ from message_cases import CASES, cases
 from message_cases import Case as Sample
 from probe_places import Place, judged_with, lines_of, places_of
 from snapshots import DATA, as_bytes, as_text
-from strength import GAMES, a_few, every, times
+from strength import GAMES, a_few, times
 
 from kiebitz.dissectors.conformance.expectations import (
     INPUT_DIRECTION,
@@ -87,7 +87,7 @@ TEXT = DATA / "probe_cases.txt"
 BLOCKS = conversations(TEXT)
 
 
-@pytest.mark.parametrize("block", every(3, BLOCKS, lambda block: block.title))
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.title)
 def test_a_case_demands_this_and_sends_that(block: Block) -> None:
     """Below the case is what is demanded, then messages in whose place it sends what is below them.
 
