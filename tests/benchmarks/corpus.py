@@ -193,7 +193,8 @@ def copy_rows(connection: sqlite3.Connection, copies: int) -> None:
             names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             of_key = {row[3]: row[2] for row in connection.execute(f"PRAGMA foreign_key_list({table})")}
             of_key["id"] = table
-            values = [f'"{name}"' + f" + n * {steps[of_key[name]]}" * (name in of_key) for name in names]
+            shifts = {name: f" + n * {steps[other]}" for name, other in of_key.items()}
+            values = [f'"{name}"{shifts.get(name, "")}' for name in names]
             connection.execute(
                 f"INSERT INTO {table} SELECT {', '.join(values)} FROM {table}, copies ORDER BY n, id"
             )

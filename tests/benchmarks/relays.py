@@ -256,6 +256,8 @@ def compare(
     transport = next(iter(relays.values())).kind.transport
     server = free_port(transport)
     with process(serve, server), SPAWN.Pool(1) as pool:
+        # Else the first relay may report that no server is there yet.
+        pool.apply(play, (server, 1))
         for clients in counts:
 
             def put(port: int, clients: int = clients) -> Load:
@@ -267,67 +269,46 @@ def compare(
             yield f"{transport.upper()} relay, {clients:,} client{'s' if clients > 1 else ''}", found
 
 
-Figure = Callable[[Mapping[str, Load], str], float]
-"""The loads of a round, and a relay's name: what is told of it, nan if it is not known."""
+NOTHING = Load(rate=nan)
+"""The load of a relay that is not there."""
 
 
-def _of(name: str, scale: float = 1) -> Figure:
-    return lambda loads, relay: float(getattr(loads[relay], name)) * scale
+def _figures(loads: Mapping[str, Load], relay: str) -> dict[str, float]:
+    """Return what is told of a relay in a round, by heading; nan if it is not known."""
+    one = loads[relay]
+    direct, ours, socat, mitmdump = (loads.get(peer, NOTHING) for peer in PEERS)
+    added50, added99 = one.p50 - direct.p50, one.p99 - direct.p99
+    return {
+        "round trips/s": one.rate,
+        "MB/s": one.rate,
+        "× mitmdump's rate": one.rate / mitmdump.rate,
+        "× socat's rate": one.rate / socat.rate,
+        "× direct": one.rate / direct.rate,
+        "p50 µs": one.p50,
+        "p99 µs": one.p99,
+        "added p50 µs": added50,
+        "added p99 µs": added99,
+        "× socat's added p50": added50 / (socat.p50 - direct.p50),
+        "× socat's added p99": added99 / (socat.p99 - direct.p99),
+        "× p50 without": one.p50 / ours.p50,
+        "lost": one.lost,
+        "messages": one.messages,
+        "forwarder µs each": one.forwarder / one.messages * 1e6,
+        "recorder µs each": one.recorder / one.messages * 1e6,
+        "behind s": one.behind,
+        "recorder behind s": one.behind,
+        "at most s": one.behind,
+        "peak MiB": one.peak,
+    }
 
-
-def _each(name: str) -> Figure:
-    """Return a number of CPU seconds for each message (µs)."""
-    return lambda loads, relay: float(getattr(loads[relay], name)) / loads[relay].messages * 1e6
-
-
-def _times(name: str, other: str) -> Figure:
-    """Return the ratio to another relay's figure."""
-    return lambda loads, relay: (
-        getattr(loads[relay], name) / getattr(loads[other], name) if other in loads else nan
-    )
-
-
-def _added(name: str) -> Figure:
-    """Return the time (µs) that a relay adds to the direct round trip's percentile."""
-    return lambda loads, relay: float(getattr(loads[relay], name) - getattr(loads["direct"], name))
-
-
-def _slower(name: str) -> Figure:
-    """Return the ratio to the time that socat adds."""
-    added = _added(name)
-    return lambda loads, relay: added(loads, relay) / added(loads, "socat") if "socat" in loads else nan
-
-
-COLUMNS: dict[str, tuple[Figure, str]] = {
-    "round trips/s": (_of("rate"), ",.0f"),
-    "MB/s": (_of("rate"), ",.0f"),
-    "× mitmdump's rate": (_times("rate", "mitmdump"), ",.2f"),
-    "× socat's rate": (_times("rate", "socat"), ",.2f"),
-    "× direct": (_times("rate", "direct"), ",.2f"),
-    "p50 µs": (_of("p50"), ",.1f"),
-    "p99 µs": (_of("p99"), ",.1f"),
-    "added p50 µs": (_added("p50"), ",.1f"),
-    "added p99 µs": (_added("p99"), ",.1f"),
-    "× socat's added p50": (_slower("p50"), ",.2f"),
-    "× socat's added p99": (_slower("p99"), ",.2f"),
-    "× p50 without": (_times("p50", OURS), ".2f"),
-    "lost": (_of("lost"), ".0f"),
-    "messages": (_of("messages"), ",.0f"),
-    "forwarder µs each": (_each("forwarder"), ",.2f"),
-    "recorder µs each": (_each("recorder"), ",.2f"),
-    "behind s": (_of("behind"), ",.2f"),
-    "recorder behind s": (_of("behind"), ",.2f"),
-    "at most s": (_of("behind"), ".2f"),
-    "peak MiB": (_of("peak"), ".0f"),
-}
-"""Figure and format, by heading; reported is the median of the rounds, but for those in `UNUSUAL`."""
 
 UNUSUAL: dict[str, Callable[[list[float]], float]] = {"lost": sum, "at most s": max}
+"""What is told of all rounds, where it is not their median."""
 
 
 def values(rounds: Rounds, relay: str, column: str) -> list[float]:
     """Return what is known of a relay, for each round."""
-    found = (COLUMNS[column][0](loads, relay) for loads in rounds)
+    found = (_figures(loads, relay)[column] for loads in rounds)
     return [value for value in found if not isnan(value)]
 
 
@@ -338,7 +319,8 @@ def median(rounds: Rounds, relay: str, column: str) -> float:
 
 def cell(rounds: Rounds, relay: str, column: str) -> str:
     value = median(rounds, relay, column)
-    return "–" if isnan(value) else f"{value:{COLUMNS[column][1]}}"
+    digits = 2 if column.startswith("×") or column.endswith((" s", "each")) else column.endswith("µs") * 1
+    return "–" if isnan(value) else f"{value:,.{digits}f}"
 
 
 def table(title: str, rounds: Rounds, columns: str, only: str | None = None) -> Table:

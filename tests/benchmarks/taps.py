@@ -22,7 +22,6 @@ from contextlib import ExitStack, closing, suppress
 from itertools import accumulate
 from pathlib import Path
 
-import msgspec
 from processes_and_rows import free_port, until
 from relay_udp import udp_socket
 from relays import HOST
@@ -138,25 +137,11 @@ class Watcher(threading.Thread):
         self.join()
 
 
-class Passage(msgspec.Struct):
-    """Numbered datagrams that went through taps, and their recording.
+def passed(place: str, shifts: Sequence[float], silent_s: float = 0.0) -> tuple[list[str], int, int]:
+    """Send datagrams in turn through as many taps as there are shifts; the last is silent for a while.
 
-    `local_ms` and `collected_ms` are the delays until each was in the first tap's own database and in the
-    collected one; `clock_ms` is how much later its collected time is. Of the `sent` datagrams, `behind`
-    follow one
-    that was sent after them, and `late` follow one with a later time.
+    Returns the figures of a row of the table, how many follow one with a later time, and of how many.
     """
-
-    local_ms: list[float]
-    collected_ms: list[float]
-    clock_ms: list[float]
-    behind: int
-    late: int
-    sent: int
-
-
-def passed(place: str, shifts: Sequence[float], silent_s: float = 0.0) -> Passage:
-    """Send datagrams in turn through as many taps as there are shifts; the last is silent for a while."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as ending:
         folder = Path(name)
         (folder / "sitecustomize.py").write_text(ANOTHER_TIME)
@@ -191,14 +176,23 @@ def passed(place: str, shifts: Sequence[float], silent_s: float = 0.0) -> Passag
             rows = [(int(data), ts_ns) for data, ts_ns in told]
     if sorted(number for number, _ in rows) != [*range(len(sent_ns))]:
         raise RuntimeError(f"{len(sent_ns)} datagrams were sent, and {len(rows)} collected")
-    return Passage(
-        [(seen - sent_ns[number]) / 1e6 for number, seen in local.items()],
-        [(seen - sent_ns[number]) / 1e6 for number, seen in collected.items()],
-        [(ts_ns - sent_ns[number]) / 1e6 for number, ts_ns in rows],
-        overtaken([number for number, _ in rows]),
-        overtaken([ts_ns for _, ts_ns in rows]),
-        len(rows),
+    # The delays until each was in the databases; how much later its collected time is.
+    local_ms, collected_ms, clock_ms = (
+        [(then_ns - sent_ns[number]) / 1e6 for number, then_ns in found]
+        for found in (local.items(), collected.items(), rows)
     )
+    late = overtaken([ts_ns for _, ts_ns in rows])
+    figures = [
+        f"{statistics.median(local_ms):.0f}",
+        f"{statistics.median(collected_ms):.0f}",
+        f"{statistics.quantiles(collected_ms, n=20)[18]:.0f}",
+        f"{statistics.median(clock_ms):.1f}",
+        f"{max(clock_ms, key=abs):.1f}",
+        f"{overtaken([number for number, _ in rows])}",
+        f"{late}",
+        f"{len(rows)}",
+    ]
+    return figures, late, len(rows)
 
 
 def overtaken(values: Sequence[int]) -> int:
@@ -238,24 +232,14 @@ def in_order(report: Report, server: str) -> None:
     cases = [(shifts, 0.0) for shifts in SHIFTS]
     cases += [(SHIFTS[1], silent_s) for silent_s in SILENCES_S]
     for number, (shifts, silent_s) in enumerate(cases):
-        one = passed(f"{server}/bench-{number}", shifts, silent_s)
+        figures, late, sent = passed(f"{server}/bench-{number}", shifts, silent_s)
         subject = ", ".join(f"{shift:+g} s" if shift else "0" for shift in shifts)
         if silent_s:
             subject += f"; one silent for {silent_s:g} s"
-        table.add_row(
-            subject,
-            f"{statistics.median(one.local_ms):.0f}",
-            f"{statistics.median(one.collected_ms):.0f}",
-            f"{statistics.quantiles(one.collected_ms, n=20)[18]:.0f}",
-            f"{statistics.median(one.clock_ms):.1f}",
-            f"{max(one.clock_ms, key=abs):.1f}",
-            f"{one.behind}",
-            f"{one.late}",
-            f"{one.sent}",
-        )
+        table.add_row(subject, *figures)
         if max(shifts) and not silent_s:
-            subject = f"Of {one.sent} datagrams behind one of a later time, clocks {max(shifts):g} s wrong"
-            report.promise(subject, f"{one.late}", "none", not one.late)
+            subject = f"Of {sent} datagrams behind one of a later time, clocks {max(shifts):g} s wrong"
+            report.promise(subject, f"{late}", "none", not late)
     report.show(table)
 
 
