@@ -94,10 +94,16 @@ def shift_clock(packets: Packets, ahead_ns: int, sort: bool) -> Packets:
     return by_time(mixed) if sort else mixed
 
 
+def as_pcap(packets: Packets, with_head: bool = True) -> bytes:
+    """Return packets of one link type, if any, as a pcap with nanoseconds, or without its head."""
+    linktype = packets[0][1] if packets else 1
+    head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, linktype) if with_head else b""
+    return head + b"".join(
+        struct.pack("<IIII", *divmod(ts_ns, 1_000_000_000), len(data), wirelen) + data
+        for ts_ns, _, data, wirelen in packets
+    )
+
+
 def write_packets(path: Path, packets: Packets) -> None:
     """A capture file of these packets, which have one link type, with times in nanoseconds."""
-    with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, packets[0][1]))
-        for ts_ns, _, data, wirelen in packets:
-            seconds, nanoseconds = divmod(ts_ns, 1_000_000_000)
-            file.write(struct.pack("<IIII", seconds, nanoseconds, len(data), wirelen) + data)
+    path.write_bytes(as_pcap(packets))

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import sqlite3
-import struct
 import subprocess
 import sys
 import time
@@ -18,14 +17,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import packet_reordering
 import pytest
 import tcp_forwarder
 from command import CAPTURES, kiebitz
+from packet_reordering import Packets, as_pcap
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, until
 from strength import times
 
-from kiebitz.proxy.capture.files import open_capture
-from kiebitz.proxy.capture.packets import RawPacket
 from kiebitz.proxy.taps.jetstream import NatsConnection, ensure_stream
 from kiebitz.proxy.taps.nats_url import NatsUrl
 from kiebitz.proxy.taps.wire_format import TapError, decode
@@ -152,19 +151,9 @@ def network(port: int) -> Iterator[Network]:
         one.close()
 
 
-def packets_of(name: str) -> list[RawPacket]:
+def packets_of(name: str) -> Packets:
     """Return the packets of a recorded capture."""
-    with open_capture(str(CAPTURES / name)) as capture:
-        return list(capture)
-
-
-def as_pcap(packets: Iterable[RawPacket], with_head: bool = True) -> bytes:
-    """Packets of Ethernet as a pcap with nanoseconds, or as what follows in one."""
-    head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1) if with_head else b""
-    return head + b"".join(
-        struct.pack("<IIII", ts_ns // 10**9, ts_ns % 10**9, len(data), wirelen) + data
-        for ts_ns, _, data, wirelen in packets
-    )
+    return packet_reordering.packets_of(CAPTURES / name)
 
 
 class Program:
@@ -227,7 +216,7 @@ class Tap(Program):
         )
         self._has_begun = False
 
-    def give(self, packets: Iterable[RawPacket]) -> None:
+    def give(self, packets: Packets) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(as_pcap(packets, not self._has_begun))
         self.process.stdin.flush()

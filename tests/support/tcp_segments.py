@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from hypothesis import strategies as st
+from packet_reordering import write_packets
 
 from kiebitz.dissectors.model import Chunk, Direction, End, Fault, Gap, Item
 from kiebitz.proxy.capture.packets import PacketDecoder, RawPacket, Segment
@@ -290,12 +291,8 @@ def packet(segment: Segment) -> bytes:
 
 def write_pcap(path: Path, segments: Iterable[Sent]) -> None:
     """A capture file of raw IP packets with times in nanoseconds."""
-    with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 101))
-        for ts_ns, segment in segments:
-            data = packet(segment)
-            length = len(data) + segment.missing
-            file.write(struct.pack("<IIII", ts_ns // SECOND, ts_ns % SECOND, len(data), length) + data)
+    packets = ((ts_ns, packet(segment), segment.missing) for ts_ns, segment in segments)
+    write_packets(path, [(ts_ns, 101, data, len(data) + missing) for ts_ns, data, missing in packets])
 
 
 def plain(item: Item) -> tuple[object, ...]:
