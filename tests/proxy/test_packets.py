@@ -17,7 +17,6 @@ from conversation_files import blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_captures import file_of
-from packet_reordering import write_packets
 from snapshots import DATA, as_bytes, as_text
 from strength import a_few, every, times
 
@@ -26,8 +25,6 @@ from kiebitz.proxy.capture.files import open_capture
 from kiebitz.proxy.capture.layers import layer_names
 from kiebitz.proxy.capture.link_layers import LINK_TYPES
 from kiebitz.proxy.capture.packets import Datagram, PacketDecoder, Segment, endpoints
-from kiebitz.services.importing.packets import import_capture
-from kiebitz.storage.database.schema import MEMORY
 
 PORTS = struct.pack(">HH", 50_000, 9_000)
 TEXT = b"ROLL;a message that is not short"
@@ -177,10 +174,9 @@ def test_a_wrapped_packet_is_read_as_in_ethernet(row: Row) -> None:
         (plain,), _ = decoded(1, frame_of("ETH", PACKETS[kind]))
         frame = frame_of(row.frame, PACKETS[kind])
         (sent,), decoder = decoded(row.linktype, frame)
-        if isinstance(plain, Segment):
-            assert sent == plain, kind
-        else:
-            assert parts(sent) == parts(plain), kind
+        # An IPv6 packet has an identification only as a fragment.
+        is_same = sent == plain or ("in6:44" in row.frame and parts(sent) == parts(plain))
+        assert is_same, kind
         assert not decoder.ignored + decoder.unread + decoder.malformed
         # Cut by a snap length: the captured part, with the rest missing, or counted once.
         start = frame.rindex(TEXT)
@@ -216,39 +212,6 @@ def test_frames_of_an_aggregate_are_all_read() -> None:
     assert found == plain
     # One frame that is cut short does not take the others with it.
     assert decoded(105, whole[:-30], len(whole))[0][:3] == plain[:3]
-
-
-def test_game_in_any_wrapping_is_the_same_game(tmp_path: Path) -> None:
-    """Messages, events and streams of a recorded game do not depend on what its packets were in."""
-    with open_capture(str(CAPTURES / "maexchen-head-tiny.pcap")) as capture:
-        packets = [(ts_ns, data[14:]) for ts_ns, _, data, _ in capture]
-
-    def recorded(linktype: int, frame: str) -> list[object]:
-        frames = [(ts_ns, frame_of(frame, packet)) for ts_ns, packet in packets]
-        path = tmp_path / "wrapped.pcap"
-        write_packets(path, [(ts_ns, linktype, data, len(data)) for ts_ns, data in frames])
-        recording, lacks = import_capture(str(path), MEMORY, {}, lambda _done, _all: None)
-        assert lacks is None
-        with recording.recorder.connection as connection:
-            found: list[object] = [
-                connection.execute(f"SELECT {columns} FROM {table}").fetchall()
-                for columns, table in (
-                    ("client, server, protocol, opened_ns", "streams"),
-                    ("stream_id, direction, ts_ns, offset, data", "chunks"),
-                    ("stream_id, direction, name, fields", "messages"),
-                    ("kind, actor, data", "events"),
-                    ("code, text", "diagnostics"),
-                )
-            ]
-        connection.close()
-        return found
-
-    plain = recorded(1, "ETH")
-    assert len(plain[2]) > 50  # type: ignore[arg-type]  # a list
-    quick = {"radiotap, check sequence", "PPPoE", "PKTAP, Ethernet", "VXLAN", "ERSPAN II"}
-    for row in LINKS + TUNNELS:
-        if row.name in quick or times(1, 0):
-            assert recorded(row.linktype, row.frame) == plain, row.name
 
 
 def read(linktype: int, data: bytes, wirelen: int | None = None) -> list[str]:

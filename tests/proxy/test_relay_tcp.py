@@ -335,6 +335,7 @@ def test_a_target_that_does_not_answer(
 
 @pytest.mark.full
 def test_two_thousand_connections_at_once(tmp_path: Path) -> None:
+    """All are silent at first, as in a loop of relays, which these are not."""
     count = 2000
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 4 * count + 200:

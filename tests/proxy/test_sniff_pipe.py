@@ -95,7 +95,8 @@ def until_stored(database: Path, chunks: int) -> None:
     [
         "maexchen-head-odd.pcap",
         "schafkopf-1.3-badcard.pcap",
-        "catan-five-servers.pcapng.gz",
+        "maexchen-two-servers-restart.pcapng",
+        "catan-yaks-lobby.pcap.gz",
         "okey-head-malformed.pcap.gz",
         "cgml-tiny.pcap.gz",
     ],
