@@ -255,7 +255,7 @@ class SimulatedServer(SimulatedPeer, ABC):
         kept = (
             pending
             for pending in self._pending
-            if not any(_uses_connection(choice, connection) for choice in pending.choices)
+            if all(isinstance(choice, Reconnect) or choice.to != connection for choice in pending.choices)
         )
         self._pending = deque(kept)
         self._client_disconnected(connection)
@@ -275,10 +275,6 @@ class SimulatedServer(SimulatedPeer, ABC):
     def _send_to(self, to: int, name: str, /, **fields: Any) -> None:
         """Queue a message to one client."""
         self._queue(SendMessage(name, fields, to))
-
-
-def _uses_connection(act: BotAction, connection: int) -> bool:
-    return not isinstance(act, Reconnect) and act.to == connection
 
 
 BotFactory = Callable[[str, int, int], Bot]

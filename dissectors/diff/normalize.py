@@ -171,15 +171,14 @@ def _is_ending(reason: Any) -> bool:
     return isinstance(reason, str) and reason in ENDINGS
 
 
-class _Placeholders:
+class _Placeholders(msgspec.Struct, eq=False):
     """Replaces the identifiers of one event by placeholders."""
 
-    def __init__(self, roster: Roster, kinds: IdentifierKinds) -> None:
-        self._roster = roster
-        self._kinds = kinds
-        self.players: list[int] = []
-        self.keyed: list[Keyed] = []
-        self.identifiers: list[tuple[str, str]] = []
+    _roster: Roster
+    _kinds: IdentifierKinds
+    players: list[int] = []
+    keyed: list[Keyed] = []
+    identifiers: list[tuple[str, str]] = []
 
     def walk(self, name: str, value: Any, depth: int) -> Any:
         kind = self._kinds.get(name)

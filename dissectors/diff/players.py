@@ -31,25 +31,24 @@ class NamedPlayer(msgspec.Struct, eq=False):
         return self.names[-1]
 
 
-class Roster:
+class Roster(msgspec.Struct, eq=False):
     """The players of one table, in order of appearance.
 
     While events are read it counts *stays*: a player who leaves and returns begins another one. After
     `join_stays`, `players` are the players, and `player_of` maps each stay to its player.
     """
 
-    def __init__(self) -> None:
-        self.version = 0
-        """Changes whenever an identifier is reassigned or freed."""
-        self.players: list[NamedPlayer] = []
-        self.player_of: list[int] = []
-        self._stays: list[NamedPlayer] = []
-        self._left: dict[int, int] = {}
-        """The stays that are over, with the number of stays at that time."""
-        self._values: dict[int, set[_Value]] = {}
-        """The identifiers of the players who are present, by stay."""
-        self._owners: dict[_Value, int] = {}
-        self._last_owners: dict[_Value, int] = {}
+    version: int = 0
+    """Changes whenever an identifier is reassigned or freed."""
+    players: list[NamedPlayer] = []
+    player_of: list[int] = []
+    _stays: list[NamedPlayer] = []
+    _left: dict[int, int] = {}
+    """The stays that are over, with the number of stays at that time."""
+    _values: dict[int, set[_Value]] = {}
+    """The identifiers of the players who are present, by stay."""
+    _owners: dict[_Value, int] = {}
+    _last_owners: dict[_Value, int] = {}
 
     # While events are read.
 
@@ -157,17 +156,16 @@ def by_name(mine: Sequence[NamedPlayer], others: Sequence[NamedPlayer]) -> Match
     """Match players by their latest name, then by any name."""
     match: Match = [None] * len(mine)
     free = dict.fromkeys(range(len(others)))
-    for names in (_last_name, _all_names):
+    for latest in (1, None):
         bearers: dict[str, list[int]] = {}
         for number in reversed(free):
-            for name in names(others[number]):
+            for name in others[number].names[::-1][:latest]:
                 bearers.setdefault(name, []).append(number)
         for number, person in enumerate(mine):
             if match[number] is not None:
                 continue
-            found = next(
-                (one for name in names(person) if (one := _free(bearers.get(name), free)) is not None), None
-            )
+            names = person.names[::-1][:latest]
+            found = next((one for name in names if (one := _free(bearers.get(name), free)) is not None), None)
             if found is not None:
                 match[number] = found
                 del free[found]
@@ -177,14 +175,6 @@ def by_name(mine: Sequence[NamedPlayer], others: Sequence[NamedPlayer]) -> Match
 def by_seat(mine: Sequence[NamedPlayer], others: Sequence[NamedPlayer]) -> Match:
     """Match players by their order of appearance."""
     return [number if number < len(others) else None for number in range(len(mine))]
-
-
-def _last_name(person: NamedPlayer) -> list[str]:
-    return [person.name]
-
-
-def _all_names(person: NamedPlayer) -> list[str]:
-    return person.names[::-1]
 
 
 def _free(numbers: list[int] | None, free: dict[int, None]) -> int | None:

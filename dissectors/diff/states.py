@@ -39,15 +39,12 @@ def compare_states(
     return list(_Comparison(kinds, owners, games).compare_objects((), a, (), b, None))
 
 
-class _Comparison:
+class _Comparison(msgspec.Struct, eq=False):
     """A simultaneous traversal of both states."""
 
-    def __init__(
-        self, kinds: IdentifierKinds, owners: tuple[Owners, Owners], games: Mapping[str, str]
-    ) -> None:
-        self._kinds = kinds
-        self._owners = owners
-        self._games = games
+    _kinds: IdentifierKinds
+    _owners: tuple[Owners, Owners]
+    _games: Mapping[str, str]
 
     def compare_objects(
         self, path_a: Path, a: dict[str, Any], path_b: Path, b: dict[str, Any], kind: IdentifierKind | None

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
 from kiebitz.dissectors.drafting.traffic import FormatChoice, Message, Parsed
 from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.model import Direction
@@ -130,15 +132,12 @@ _Step = tuple[float, tuple[BinaryKind, ...], tuple[int, ...]]
 """The cost and the types of the next fields, and the positions after them."""
 
 
-class _Search:
-    def __init__(
-        self, bodies: Sequence[bytes], order: ByteOrder, is_padded: bool, has_lists: bool = False
-    ) -> None:
-        self._bodies = bodies
-        self._is_padded = is_padded
-        self._has_lists = has_lists
-        self._order = order
-        self._known: dict[tuple[int, ...], Layout] = {}
+class _Search(msgspec.Struct, eq=False):
+    _bodies: Sequence[bytes]
+    _order: ByteOrder
+    _is_padded: bool
+    _has_lists: bool = False
+    _known: dict[tuple[int, ...], Layout] = {}
 
     def best(self, at: tuple[int, ...], depth: int) -> Layout:
         """Return the cheapest layout from these positions to the ends."""

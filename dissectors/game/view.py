@@ -6,7 +6,7 @@ the renderers escape them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -284,6 +284,17 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     unknown: str = ""
     groups: tuple[Group, ...] = ()
+
+
+def latest(events: Sequence[Event], *kinds: str) -> Event | None:
+    """Return the latest event of some kinds, None if there is none."""
+    return next((event for event in reversed(events) if event.kind in kinds), None)
+
+
+def not_known(parts: Iterable[str]) -> str:
+    """Return the sentence about unknown parts; empty if there are none."""
+    words = ", ".join(parts)
+    return f"not known: {words}" if words else ""
 
 
 def counted(count: int | str, thing: str) -> str:

@@ -25,6 +25,9 @@ from kiebitz.dissectors.suggestions import suggestion_in
 Path = tuple[str | int, ...]
 """The path of a part of a JSON value, of keys and list indexes; () is the whole."""
 
+BLANKS = b" \t\r\n"
+"""The blanks of JSON and XML: fewer characters than Python's."""
+
 Place = tuple[int, int]
 """A place in a frame: offset and length in bytes."""
 
@@ -102,6 +105,12 @@ _JSON = msgspec.json.Encoder(order="sorted")
 def to_json(value: Any) -> str:
     """Return compact JSON text with sorted keys."""
     return _JSON.encode(value).decode()
+
+
+def trimmed(frame: bytes, start: int, end: int) -> Place:
+    """Return the place of a text in a range of a frame, without the blanks around it."""
+    text = frame[start:end]
+    return end - len(text.lstrip(BLANKS)), len(text.strip(BLANKS))
 
 
 def shortened(text: str, most: int) -> str:

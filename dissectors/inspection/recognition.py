@@ -61,21 +61,16 @@ class Undecided(msgspec.Struct, eq=False):
     """The dissectors that raised an exception when they looked at its bytes."""
 
 
-class Recognition:
+class Recognition(msgspec.Struct, eq=False):
     """The search for the protocols of servers among those of `dissectors`.
 
     `on_error` is called with a dissector that raised an exception, and the bytes that it looked at; it is not
     asked about that server again.
     """
 
-    def __init__(
-        self,
-        dissectors: Collection[Dissector],
-        on_error: Callable[[Dissector, Chunk, Exception], object] = lambda dissector, chunk, error: None,
-    ) -> None:
-        self.dissectors = dissectors
-        self._report = on_error
-        self._waiting_bytes = 0
+    dissectors: Collection[Dissector]
+    _report: Callable[[Dissector, Chunk, Exception], object] = lambda dissector, chunk, error: None
+    _waiting_bytes: int = 0
 
     def wait(self, server: Undecided, item: Item) -> Dissector | None:
         """Have an item wait; return the dissector of the protocol that it identifies, if it does."""
@@ -162,23 +157,22 @@ def _beginning(server: Undecided, chunk: Chunk) -> bytes:
     return bytes(head.data)
 
 
-class ProtocolGuess:
+class ProtocolGuess(msgspec.Struct, eq=False):
     """The evidence for and against the protocol of one server."""
 
-    def __init__(self, dissector: Dissector) -> None:
-        self.dissector = dissector
-        self.names: set[tuple[Direction, str]] = set()
-        """The readable messages."""
-        self._sound = 0
-        self._foreign = 0
-        self._slips = 0
-        self.is_doubtful = False
-        """True if there was input that may be another program's."""
-        self.held: list[Diagnostic] = []
-        """The errors to report if the guess is right."""
-        self._held_since = 0
-        self.streams: dict[int, Stream] = {}
-        """The latest streams that were read by this guess."""
+    dissector: Dissector
+    names: set[tuple[Direction, str]] = set()
+    """The readable messages."""
+    _sound: int = 0
+    _foreign: int = 0
+    _slips: int = 0
+    is_doubtful: bool = False
+    """True if there was input that may be another program's."""
+    held: list[Diagnostic] = []
+    """The errors to report if the guess is right."""
+    _held_since: int = 0
+    streams: dict[int, Stream] = {}
+    """The latest streams that were read by this guess."""
 
     def take(
         self, stream: Stream, direction: Direction, decoded: Decoded, frame: Frame, counts: bool

@@ -11,6 +11,8 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from kiebitz.dissectors.conformance.expectations import Situation
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.game.state import State, apply
@@ -25,30 +27,29 @@ MAX_MESSAGES = 500
 """Maximum number of the target's messages kept per stream: other players' game may go on for long."""
 
 
-class Observer:
+class Observer(msgspec.Struct, eq=False):
     """An observer of a target that sends in the direction `target_direction`."""
 
-    def __init__(self, dissector: Dissector, target_direction: Direction) -> None:
-        self._dissector = dissector
-        self._target_direction: Direction = target_direction
-        self._framers: dict[tuple[int, Direction], Framer] = {}
-        self._streams: dict[int, Stream] = {}
-        self._names: dict[int, str] = {}
-        """The client's own name, by stream."""
-        self._identifiers: dict[int, dict[IdentifierKind, dict[Any, None]]] = {}
-        """Identifiers in the messages, by stream."""
-        self._tables: dict[int, str] = {}
-        self._states: dict[str, State] = {}
-        self.is_responsive = False
-        """True if the target has sent anything."""
-        self._since = False
-        self._collected: dict[int, list[ProgramMessage]] = {}
-        """The target's messages, by stream."""
-        self._violations: list[tuple[str, str]] = []
-        self.delays_s: dict[str, float] = {}
-        """By our message: the longest time in seconds until the target's next message on the same stream."""
-        self._unanswered: dict[int, tuple[str, int]] = {}
-        """Our last message on each stream, and its time in nanoseconds, until the target sends any."""
+    _dissector: Dissector
+    _target_direction: Direction
+    _framers: dict[tuple[int, Direction], Framer] = {}
+    _streams: dict[int, Stream] = {}
+    _names: dict[int, str] = {}
+    """The client's own name, by stream."""
+    _identifiers: dict[int, dict[IdentifierKind, dict[Any, None]]] = {}
+    """Identifiers in the messages, by stream."""
+    _tables: dict[int, str] = {}
+    _states: dict[str, State] = {}
+    is_responsive: bool = False
+    """True if the target has sent anything."""
+    _since: bool = False
+    _collected: dict[int, list[ProgramMessage]] = {}
+    """The target's messages, by stream."""
+    _violations: list[tuple[str, str]] = []
+    delays_s: dict[str, float] = {}
+    """By our message: the longest time in seconds until the target's next message on the same stream."""
+    _unanswered: dict[int, tuple[str, int]] = {}
+    """Our last message on each stream, and its time in nanoseconds, until the target sends any."""
 
     # Input.
 

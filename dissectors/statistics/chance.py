@@ -46,7 +46,7 @@ def chance_test(of: str, observed: Mapping[str, int], chances: Mapping[str, Frac
         chi_squared = sum(
             (observed.get(value, 0) - wanted) ** 2 / wanted for value, wanted in expected.items()
         )
-        p = p_value(chi_squared, degrees)
+        p = upper_gamma(degrees / 2, chi_squared / 2)
     says = f"{seen:,} {of}: {_conclusion(p, enough)}"
     return Chance(expected, seen, enough, chi_squared, degrees, p, says)
 
@@ -72,11 +72,6 @@ def _conclusion(p: float | None, enough: int) -> str:
         f"hardly chance, which is this uneven in less than one of {round(1 / _VERY_RARE):,} such records."
         " That does not say who or what is to blame."
     )
-
-
-def p_value(chi_squared: float, degrees: int) -> float:
-    """Return the probability of a χ² at least this large by chance: Q(degrees / 2, chi_squared / 2)."""
-    return upper_gamma(degrees / 2, chi_squared / 2)
 
 
 def upper_gamma(a: float, x: float) -> float:

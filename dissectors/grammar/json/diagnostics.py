@@ -18,6 +18,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.fields import MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import (
+    BLANKS,
     Decoded,
     Path,
     Place,
@@ -26,6 +27,7 @@ from kiebitz.dissectors.grammar.grammar import (
     sender_of,
     shortened,
     to_json,
+    trimmed,
     unreadable,
 )
 from kiebitz.dissectors.grammar.json.layouts import JsonRow, Layout
@@ -37,7 +39,6 @@ from kiebitz.dissectors.suggestions import with_suggestion
 
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.")
 """Every escape; the group is a surrogate without its other half."""
-_BLANKS = b" \t\r\n"
 _NUMBERS = re.compile(JSON_STRING + rb"|(-?[0-9][-+.0-9eE]*+)")
 
 ESCAPED_COLON = rb"\u003"
@@ -99,18 +100,11 @@ def _located(
     habit: bool = False,
 ) -> Violation:
     """Return a diagnostic whose place in the bytes follows from a path."""
-    return Violation(
-        severity,
-        "malformed",
-        code,
-        text,
-        0,
-        0,
-        expected,
-        clause,
-        habit,
-        lambda frame: parse_places(frame).place_of(path, of_key),
-    )
+
+    def place_of(frame: bytes) -> Place:
+        return parse_places(frame).place_of(path, of_key)
+
+    return Violation(severity, "malformed", code, text, 0, 0, expected, clause, habit, place_of)
 
 
 def _malformed(code: str, text: str, place: Place, expected: str, clause: str | None) -> Violation:
@@ -126,19 +120,15 @@ class Diagnostics:
 
     def undecodable(self, frame: bytes, ended: bool = False) -> Decoded:
         """Return the diagnostic for bytes that are not JSON, or not complete."""
-        conventions = self._conventions
-        if not frame.strip(_BLANKS):
+        clause = self._conventions.message_clause
+        if not frame.strip(BLANKS):
             text = "an empty line between two messages is ignored, but some peers close the connection"
-            place = 0, len(frame)
-            return unreadable(
-                Violation("note", "malformed", "empty-line", text, *place, None, conventions.message_clause)
-            )
+            return unreadable(Violation("note", "malformed", "empty-line", text, 0, len(frame), None, clause))
         # Characters missing at the end are missing before the line feed.
         body = frame.rstrip(b"\r\n")
-        start = len(frame) - len(frame.lstrip(_BLANKS))
         violation = (
             self._charset_error(frame, body)
-            or (self._no_object(frame, None) if not frame.startswith(b"{", start) else None)
+            or (self._no_object(frame, None) if not frame.lstrip(BLANKS).startswith(b"{") else None)
             or self.syntax_error(body, ended)
             or self._limit_error(body)
         )
@@ -192,10 +182,9 @@ class Diagnostics:
 
     def _no_object(self, frame: bytes, value: str | None) -> Violation:
         conventions = self._conventions
-        start = len(frame) - len(frame.lstrip(_BLANKS))
-        found = value or f'"{frame.strip(_BLANKS)[:MAX_QUOTED].decode(errors="replace")}"'
+        found = value or f'"{frame.strip(BLANKS)[:MAX_QUOTED].decode(errors="replace")}"'
         text = f"{found} is not the beginning of a message"
-        place = start, len(frame.strip(_BLANKS))
+        place = trimmed(frame, 0, len(frame))
         return _malformed("no-object", text, place, conventions.message, conventions.message_clause)
 
     def misfit(self, row: JsonRow, error: Misfit, fields: dict[str, Any]) -> Decoded:
@@ -259,16 +248,14 @@ class Diagnostics:
     def layout_notes(self, frame: bytes) -> tuple[Violation, ...]:
         """Return notes on unusual blanks and line feeds around and within an object."""
         notes = []
-        body = frame.strip(_BLANKS)
-        start = len(frame) - len(frame.lstrip(_BLANKS))
-        end = start + len(body)
+        start, length = trimmed(frame, 0, len(frame))
+        end = start + length
         if start:
             notes.append(("blanks", "there are blanks before the message", 0, start))
-        inside = re.search(rb"[\r\n]", body)
+        inside = re.compile(rb"[\r\n]").search(frame, start, end)
         if inside is not None:
-            notes.append(
-                ("line-feed-inside", "there is a line feed inside the message", start + inside.start(), 1)
-            )
+            text = "there is a line feed inside the message"
+            notes.append(("line-feed-inside", text, inside.start(), 1))
         after = frame[end:]
         if after == b"\r\n":
             notes.append(("crlf", "the line ends in CR LF", end, 2))
@@ -276,10 +263,8 @@ class Diagnostics:
             notes.append(("no-line-feed", "no line feed follows the message", end, len(after)))
         elif after != b"\n":
             notes.append(("blanks", "there are blanks after the message", end, len(after) - 1))
-        expected, clause = (
-            "a line feed after each message, and nowhere else",
-            self._conventions.message_clause,
-        )
+        expected = "a line feed after each message, and nowhere else"
+        clause = self._conventions.message_clause
         return tuple(
             Violation("note", "malformed", code, text, offset, length, expected, clause, habit=True)
             for code, text, offset, length in notes

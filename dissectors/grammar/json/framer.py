@@ -23,6 +23,7 @@ from kiebitz.dissectors.grammar.framing import (
     Frame,
     StructuredFramer,
 )
+from kiebitz.dissectors.grammar.grammar import BLANKS
 from kiebitz.dissectors.grammar.json.scanner import DEPTH_LIMIT, Scanner, as_sent
 from kiebitz.dissectors.model import Direction
 
@@ -38,7 +39,6 @@ _STRETCH = 256
 
 _OBJECT = msgspec.json.Decoder(msgspec.Raw)
 _FIRST_NAMES = re.compile(rb'\{[ \t\r\n]*+"([^"{]*+)"[ \t\r\n]*+:')
-_ALL_BLANKS = b" \t\r\n"
 _BLANKS = {False: re.compile(rb"[ \t\r]*+"), True: re.compile(rb"[ \t\r\n]*+")}
 """Blanks before an object, by whether messages end at their brackets."""
 
@@ -122,7 +122,7 @@ class JsonFraming:
 
     def frame_length(self, line: bytes) -> int:
         """Return the length of the frame at the beginning of a line that is only this object; else 0."""
-        length = len(line.rstrip(_ALL_BLANKS)) if self.ends_at_bracket else len(line)
+        length = len(line.rstrip(BLANKS)) if self.ends_at_bracket else len(line)
         return length if self.is_frame(line) else 0
 
     def is_frame(self, line: bytes) -> bool:
@@ -130,9 +130,7 @@ class JsonFraming:
 
         The scanner would find the same end; it rejects only deep nesting, which is checked here, too.
         """
-        if not line.startswith(b"{") and not (
-            self.ends_at_bracket and line.lstrip(_ALL_BLANKS).startswith(b"{")
-        ):
+        if not (line.lstrip(BLANKS) if self.ends_at_bracket else line).startswith(b"{"):
             return False
         try:
             _OBJECT.decode(line)
@@ -164,7 +162,7 @@ class JsonFramer(StructuredFramer):
     @property
     def is_unfinished(self) -> bool:
         # Blanks after the last message are not the beginning of another.
-        return bool(self._dropped or self._held.strip(_ALL_BLANKS if self._framing.ends_at_bracket else b""))
+        return bool(self._dropped or self._held.strip(BLANKS if self._framing.ends_at_bracket else b""))
 
     def _whole(self, data: bytes) -> Sequence[int]:
         if self._state != "between":

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.grammar import Decoded, Field, Grammar, MessageType, Path
+from kiebitz.dissectors.grammar.grammar import BLANKS, Decoded, Field, Grammar, MessageType, Path
 from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, JsonTuple
 from kiebitz.dissectors.grammar.json.forms import Form, SizeRule
 from kiebitz.dissectors.grammar.json.scanner import Member, Node, as_sent, name_at, parse_places
@@ -304,7 +304,6 @@ def _object_at(message: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]
 
 _BRACKETS = {ord("{"): "object", ord("["): "list"}
 _UNKNOWN = "not specified here: readers ignore it"
-_BLANKS = b" \t\r\n"
 
 
 def build_tree(
@@ -326,11 +325,11 @@ def build_tree(
     pieces = Pieces(frame)
     pieces.take_any(start, "markup", envelope.title)
     if row is None:
-        body = len(frame.rstrip(_BLANKS)) or len(frame)
+        body = len(frame.rstrip(BLANKS)) or len(frame)
         pieces.take_any(body, *not_understood(decoded))
     else:
         _TreeBuilder(frame, decoded, layout, row, upto, pieces).take(parse_places(frame, upto))
-    if not frame[pieces.at :].strip(_BLANKS):
+    if not frame[pieces.at :].strip(BLANKS):
         pieces.take_any(end, "markup", "line feed" if frame.endswith(b"\n") else "blanks")
     found = pieces.finish(decoded)
     return found if end == size else (*found, Piece(end, size - end, 0, "markup", envelope.tail))

@@ -22,6 +22,7 @@ from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_unders
 from kiebitz.dissectors.grammar.envelope import Envelope
 from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
 from kiebitz.dissectors.grammar.grammar import (
+    BLANKS,
     Decoded,
     Field,
     Grammar,
@@ -57,7 +58,6 @@ from kiebitz.dissectors.grammar.xml.layout import LayoutBuilder, is_marked, unre
 from kiebitz.dissectors.grammar.xml.markup import (
     ATTRIBUTES,
     BLANK_TEXT,
-    BLANKS,
     BYTE_ORDER_MARK,
     as_xml,
     error_at,
@@ -81,7 +81,7 @@ from kiebitz.dissectors.grammar.xml.shapes import (
     wire_field,
     wire_shape,
 )
-from kiebitz.dissectors.model import DIRECTIONS, OPPOSITE, Direction
+from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.suggestions import with_suggestion
 
 _PROLOG = re.compile(rf"\A(?>(?:[{BLANK_TEXT}]*+(?:<\?[^<>]*+>|<!--.*?-->))+)[{BLANK_TEXT}]*+", re.DOTALL)
@@ -149,13 +149,7 @@ class XmlCodec(LayoutCodec):
     between = "markup"
     is_self_delimited = True
 
-    def __init__(
-        self,
-        grammar: Grammar,
-        envelope: Envelope,
-        of: XmlFormat,
-        **more: Any,
-    ) -> None:
+    def __init__(self, grammar: Grammar, envelope: Envelope, of: XmlFormat, **more: Any) -> None:
         super().__init__(grammar, envelope, **more)
         self.format = of
         self.framing = framing_of(grammar.rows, of)
@@ -163,14 +157,11 @@ class XmlCodec(LayoutCodec):
         names = ", ".join(f"<{name}>" for name in repeated)
         self._following = f"; only {names} may repeat" if names else ""
         self._opening = f"<{of.envelope}"
-        self._rows: dict[tuple[Direction, str], tuple[ElementType, ...]] = {
-            (direction, str(self.sent_name(rows[0]))): tuple(
-                row for row in rows if isinstance(row, ElementType)
-            )
-            for direction in DIRECTIONS
-            for name in grammar.names(direction)
-            if isinstance((rows := grammar.rows_named(direction, name))[0], ElementType)
-        }
+        self._rows: dict[tuple[Direction, str], tuple[ElementType, ...]] = {}
+        for row in grammar.rows:
+            if isinstance(row, ElementType):
+                key = row.direction, str(self.sent_name(row))
+                self._rows[key] = (*self._rows.get(key, ()), row)
         name = re.escape(of.envelope)
         # In a text, `\s` matches more than XML's blanks.
         self._begin = re.compile(
@@ -599,7 +590,9 @@ class XmlCodec(LayoutCodec):
         new = part.type.encode(value)
         if isinstance(part.type, Compound):
             return new.encode()
-        charset = self._charset(frame)
+        of = self.format
+        is_second = of.charset and self.characters(frame)[1] is not None
+        charset = of.charset if is_second else self.encoding
         text = as_xml(new).encode(charset, "xmlcharrefreplace")
         start, length = part.value
         was = frame[start : start + length]
@@ -611,10 +604,6 @@ class XmlCodec(LayoutCodec):
             text = text.replace(b"'", b"&apos;")
         alike = None if b"<" in was else _spelt_alike(was, new, charset)
         return text if alike is None else alike
-
-    def _charset(self, frame: bytes) -> str:
-        of = self.format
-        return of.charset if of.charset and self.characters(frame)[1] is not None else self.encoding
 
     def as_text(self, frame: bytes, row: MessageType, field: Field, text: str) -> bytes:
         # An element with parts is encoded as XML already.
@@ -669,13 +658,10 @@ def _too_deep(frame: bytes) -> Violation | None:
     depth = 0
     first = None
     for tag in tags(frame):
-        if tag.kind == "start":
-            first = first or tag
-            depth += 1
-            if depth > MAX_DEPTH:
-                return too_deep(first)
-        elif tag.kind == "end":
-            depth -= 1
+        first = first or (tag if tag.kind == "start" else None)
+        depth += {"start": 1, "end": -1}.get(tag.kind, 0)
+        if first is not None and depth > MAX_DEPTH:
+            return too_deep(first)
     return None
 
 

@@ -11,9 +11,9 @@ from xml.parsers import expat
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Field, Place, Violation
+from kiebitz.dissectors.grammar.grammar import BLANKS, Field, Place, Violation, trimmed
 from kiebitz.dissectors.grammar.lenient import Misprint
-from kiebitz.dissectors.grammar.xml.markup import BLANK_LINE, BLANKS, Tag, error_at, note_at, tags
+from kiebitz.dissectors.grammar.xml.markup import BLANK_LINE, Tag, error_at, note_at, tags
 from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH
 
 _NO_TEXT = re.compile("[\x80-\x9f\N{REPLACEMENT CHARACTER}]")
@@ -86,17 +86,15 @@ def extras(frame: bytes) -> list[Violation]:
 
 def empty_lines(frame: bytes) -> Iterator[Violation]:
     """Yield notes on unusual line ends of a message, and on the empty line after it."""
-    body = frame.strip(BLANKS)
-    start = len(frame) - len(frame.lstrip(BLANKS))
-    end = start + len(body)
+    start, length = trimmed(frame, 0, len(frame))
+    end = start + length
     after = frame[end:]
     feeds, both = frame.count(b"\n"), frame.count(b"\r\n")
     if re.search(rb"[\r\n]", frame[:start]):
         yield _line_ends("empty-lines", "there are empty lines before the message", 0, start)
     if frame.count(b"\r") > both:
-        at = re.compile(rb"\r(?!\n)").search(frame)
-        assert at is not None
-        yield _line_ends("carriage-return", "lines end in CR alone", at.start(), 1)
+        at = frame.replace(b"\r\n", b"  ").find(b"\r")
+        yield _line_ends("carriage-return", "lines end in CR alone", at, 1)
     elif both and feeds > both:
         first = frame.find(b"\n")
         order = "crlf-then-lf" if frame[first - 1 : first] == b"\r" else "lf-then-crlf"
@@ -105,12 +103,8 @@ def empty_lines(frame: bytes) -> Iterator[Violation]:
         yield _line_ends("line-feed", "lines end in LF alone", frame.find(b"\n"), 1)
     blanks = re.search(rb"(?:\r\n?|\n)([ \t]+(?:\r\n?|\n))", after)
     if blanks is not None:
-        yield _line_ends(
-            "blanks",
-            "there are blanks on the empty line",
-            end + blanks.start(1),
-            len(blanks[1]),
-        )
+        start = end + blanks.start(1)
+        yield _line_ends("blanks", "there are blanks on the empty line", start, len(blanks[1]))
 
 
 def _line_ends(code: str, text: str, offset: int, length: int) -> Violation:
@@ -123,8 +117,8 @@ def check_framing(
 ) -> Violation | None:
     """Return an error or note on the empty lines of a message; a `repeated` one needs none."""
     envelope = of.envelope
-    end = len(frame.rstrip(BLANKS))
-    start = len(frame) - len(frame.lstrip(BLANKS))
+    start, length = trimmed(frame, 0, len(frame))
+    end = start + length
     inside = _BLANK_LINE.search(frame, start, end)
     if inside is not None:
         text = "there is an empty line inside the message"
@@ -132,9 +126,9 @@ def check_framing(
         return error_at("empty-line-inside", text, place, "no empty line before the end")
     if frame.endswith(b"\r\n\r\n") or _BLANK_LINE.search(frame, end):
         if opened and not closed and not of.stays_open:
-            tag = next(tag for tag in tags(frame) if tag.name == of.envelope.lower())
+            tag = next(tag for tag in tags(frame) if tag.name == envelope.lower())
             text = f"<{envelope}> is not closed"
-            return error_at("unclosed-envelope", text, (tag.start, tag.end - tag.start), f"</{envelope}>")
+            return error_at("unclosed-envelope", text, tag.place, f"</{envelope}>")
     elif not opened and not closed and repeated is not None:
         text = f"another element follows without an empty line{repeated}"
         return note_at(FOLLOWED[end == len(frame)], text, (end, len(frame) - end), "an empty line")
@@ -145,10 +139,9 @@ def envelope_error(frame: bytes, envelope: str) -> Violation:
     """Return the error for an envelope that is empty or contains another one."""
     outer, *inner = (tag for tag in tags(frame) if tag.name == envelope)
     second = inner[0] if inner else outer
-    place = second.start, second.end - second.start
     if second.kind == "start" and second is not outer:
-        return error_at("envelope-twice", "an envelope is inside another one", place, "a message")
-    return error_at("empty-envelope", "this envelope contains no message", place, "a message")
+        return error_at("envelope-twice", "an envelope is inside another one", second.place, "a message")
+    return error_at("empty-envelope", "this envelope contains no message", second.place, "a message")
 
 
 def outer_place(frame: bytes, name: str) -> Place:
@@ -246,16 +239,14 @@ def _tag_error(frame: bytes, of: XmlFormat) -> Violation | None:
             break
         if tag.kind == "text":
             if re.match(rb"</?[A-Za-z]", frame[tag.start : tag.start + 3]):
-                return error_at(
-                    "unclosed-tag", "this tag has no end", (tag.start, tag.end - tag.start), '">"'
-                )
+                return error_at("unclosed-tag", "this tag has no end", tag.place, '">"')
             place = tag.start, max(1, min(3, tag.end - tag.start))
             return error_at("bare-less-than", '"<" does not begin a tag', place, '"&lt;"')
         if tag.kind in ("start", "empty"):
             violation = _start_tag_error(frame, tag)
             if violation is None and rooted and not opened:
                 text = f"<{_shown(frame, tag)}> follows the message's element"
-                violation = error_at("not-one-element", text, (tag.start, tag.end - tag.start), "one element")
+                violation = error_at("not-one-element", text, tag.place, "one element")
             if violation is not None:
                 return violation
             rooted = rooted or tag.name != envelope
@@ -272,16 +263,15 @@ def _tag_error(frame: bytes, of: XmlFormat) -> Violation | None:
     if opened and opened[-1].name != envelope:
         return _unclosed_error(frame, opened[-1], len(frame))
     if not rooted:
-        start = len(frame) - len(frame.lstrip(BLANKS))
         text = "this message contains no element"
-        return error_at("no-element", text, (start, len(frame.strip(BLANKS))), "an element")
+        return error_at("no-element", text, trimmed(frame, 0, len(frame)), "an element")
     return None
 
 
 def too_deep(outermost: Tag) -> Violation:
     """Return the error for elements nested too deeply."""
     text = f"elements are nested more than {MAX_DEPTH} deep"
-    return error_at("too-deep", text, (outermost.start, outermost.end - outermost.start), "a message")
+    return error_at("too-deep", text, outermost.place, "a message")
 
 
 def _shown(frame: bytes, tag: Tag) -> str:
@@ -289,21 +279,22 @@ def _shown(frame: bytes, tag: Tag) -> str:
 
 
 def _text_error(frame: bytes, start: int, end: int, inside: bool, following: str) -> Violation | None:
-    text = frame[start:end]
     if inside:
-        for found in _REFERENCE.finditer(text):
-            violation = _reference_error(found, start)
-            if violation is not None:
-                return violation
-        return None
-    stripped = text.strip(BLANKS)
+        return _first_reference_error(frame[start:end], start)
+    stripped = frame[start:end].strip(BLANKS)
     if not stripped or (stripped == b"]>" and not following):
         return None
-    place = start + len(text) - len(text.lstrip(BLANKS)), len(stripped)
+    place = trimmed(frame, start, end)
     shown = stripped[:_MAX_QUOTED].decode("utf-8", "replace")
     if following:
         return error_at("text-outside", f'"{shown}" follows the element', place, following)
     return error_at("no-element", f'"{shown}" is not the beginning of a message', place, "an element")
+
+
+def _first_reference_error(text: bytes, base: int) -> Violation | None:
+    """Return the first error in the references of a text at an offset."""
+    violations = (_reference_error(found, base) for found in _REFERENCE.finditer(text))
+    return next(filter(None, violations), None)
 
 
 def _reference_error(found: re.Match[bytes], base: int) -> Violation | None:
@@ -339,10 +330,9 @@ def _start_tag_error(frame: bytes, tag: Tag) -> Violation | None:
             first = tag.start + seen[attribute]
             problem = f"{attribute[:_MAX_QUOTED].decode('latin-1')} is given twice"
             return error_at("attribute-twice", problem, (first, tag.start + found.end() - first), "each once")
-        for reference in _REFERENCE.finditer(found[4]):
-            violation = _reference_error(reference, tag.start + found.start(4))
-            if violation is not None:
-                return violation
+        violation = _first_reference_error(found[4], tag.start + found.start(4))
+        if violation is not None:
+            return violation
         seen[attribute] = start
         at = found.end()
     return None
@@ -365,30 +355,23 @@ def _broken_attribute(text: bytes, base: int, before: int, found: re.Match[bytes
 
 
 def _end_tag_error(frame: bytes, tag: Tag, opened: list[Tag], envelope: str) -> Violation | None:
-    place = tag.start, tag.end - tag.start
+    written = f"</{_shown(frame, tag)}>"
     if not opened:
         if tag.name == envelope:
             return None
-        return error_at(
-            "stray-end-tag",
-            f"</{_shown(frame, tag)}> has no start tag",
-            place,
-            "a start tag",
-        )
-    if opened[-1].name == tag.name:
-        begin = opened.pop()
-        if begin.written_in(frame) == tag.written_in(frame):
-            return None
-        text = f"</{_shown(frame, tag)}> is not written like its start tag"
-        return error_at("stray-end-tag", text, place, f"</{_shown(frame, begin)}>")
-    if all(start.name != tag.name for start in opened):
-        text = f"</{_shown(frame, tag)}> has no start tag"
-        return error_at("stray-end-tag", text, place, f"</{_shown(frame, opened[-1])}>")
+        return error_at("stray-end-tag", f"{written} has no start tag", tag.place, "a start tag")
     unclosed = opened[-1]
+    expected = f"</{_shown(frame, unclosed)}>"
+    if unclosed.name == tag.name:
+        opened.pop()
+        if unclosed.written_in(frame) == tag.written_in(frame):
+            return None
+        return error_at("stray-end-tag", f"{written} is not written like its start tag", tag.place, expected)
+    if all(start.name != tag.name for start in opened):
+        return error_at("stray-end-tag", f"{written} has no start tag", tag.place, expected)
     later = f"</{unclosed.name}>".encode("latin-1")
     if frame[tag.end :].lstrip(BLANKS).lower().startswith(later):
-        text = f"</{_shown(frame, tag)}> precedes </{_shown(frame, unclosed)}>"
-        return error_at("crossed-tags", text, place, f"</{_shown(frame, unclosed)}>")
+        return error_at("crossed-tags", f"{written} precedes {expected}", tag.place, expected)
     return _unclosed_error(frame, unclosed, tag.start)
 
 

@@ -23,9 +23,9 @@ from kiebitz.dissectors.grammar.framing import (
     Frame,
     StructuredFramer,
 )
-from kiebitz.dissectors.grammar.grammar import MessageType
+from kiebitz.dissectors.grammar.grammar import BLANKS, MessageType
 from kiebitz.dissectors.grammar.xml.diagnostics import XmlFormat
-from kiebitz.dissectors.grammar.xml.markup import ATTRIBUTES, BLANK_LINE, BLANKS, BYTE_ORDER_MARK, kind_of
+from kiebitz.dissectors.grammar.xml.markup import ATTRIBUTES, BLANK_LINE, BYTE_ORDER_MARK, kind_of
 from kiebitz.dissectors.grammar.xml.shapes import ElementType
 from kiebitz.dissectors.model import Direction
 
@@ -416,7 +416,8 @@ class XmlFramer(StructuredFramer):
             return self._take(at, end)
         if envelope and name == envelope:
             self._in_envelope = kind == "start"
-        if tag[:2] == b"<!" and state != "after" and not tag.endswith(_NO_TAGS.get(_begin_of(tag), b"")):
+        ends = [end for begin, end in _NO_TAGS.items() if tag.startswith(begin)]
+        if ends and state != "after" and not tag.endswith(ends[0]):
             # An unterminated comment.
             self._state = "broken"
         self._at = at + 1 if kind == "text" else end
@@ -438,11 +439,7 @@ class XmlFramer(StructuredFramer):
             return True
         if name == root and not framing.of.blank_line and self._held[at - 1 : at] == b"\n":
             return True
-        return self._is_marked(name, tag)
-
-    def _is_marked(self, name: str, tag: bytes) -> bool:
-        """Return True if the name of a start tag is a message's, and it has the attribute of all messages."""
-        framing = self._framing
+        # The name is a message's, and the tag has the attribute of all messages.
         return (
             framing.mark in tag
             and framing.inside is not None
@@ -470,7 +467,10 @@ class XmlFramer(StructuredFramer):
                 if framing.roots:
                     is_root = framing.begins_anywhere(name, found[3] not in (b">", b"/"))
                 else:
-                    is_root = name in self._learned or name == "?xml" or self._is_likely(name, start)
+                    # If no name is known, a start tag on a line of its own, or after another, may begin one.
+                    is_likely = not self._learned and name[:1] not in ("!", "?", "/")
+                    begins = self._held[start - 1] in b"\n>" if start else self._dropped == 0
+                    is_root = name in self._learned or name == "?xml" or (is_likely and begins)
                 if is_root or (name == "?xml" and found[2]):
                     return start
                 continue
@@ -478,12 +478,6 @@ class XmlFramer(StructuredFramer):
             return INCOMPLETE
         self._at = max(self._at, len(held) - _TAIL)
         return INCOMPLETE
-
-    def _is_likely(self, name: str, start: int) -> bool:
-        """Return True if a start tag may begin a message, if no name is known."""
-        if self._learned or name[:1] in ("!", "?", "/"):
-            return False
-        return self._held[start - 1] in b"\n>" if start else self._dropped == 0
 
     def _release(self, upto: int, frames: list[Frame]) -> None:
         super()._release(upto, frames)
@@ -501,10 +495,6 @@ def _any_of(names: Iterable[str]) -> bytes:
 def _may_go_on(blank_line: bytes) -> bool:
     """Return True if a following line feed would still belong to an empty line."""
     return blank_line.endswith(b"\r") and b"\n" in blank_line
-
-
-def _begin_of(tag: bytes) -> bytes:
-    return next((begin for begin in _NO_TAGS if tag.startswith(begin)), b"")
 
 
 def framing_of(rows: Iterable[MessageType], of: XmlFormat) -> XmlFraming:

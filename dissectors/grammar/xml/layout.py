@@ -12,11 +12,11 @@ from itertools import islice
 from kiebitz.dissectors.grammar.dissection_tree import MAX_PIECES, Kind
 from kiebitz.dissectors.grammar.field_type import FieldType
 from kiebitz.dissectors.grammar.fields import AnyText, ListText, ObjectText, PartsText
-from kiebitz.dissectors.grammar.grammar import Field, Path, Place
+from kiebitz.dissectors.grammar.grammar import BLANKS, Field, Path, Place, trimmed
 from kiebitz.dissectors.grammar.layout_codec import UNKNOWN_FIELD, Part, parts_in
 from kiebitz.dissectors.grammar.xml import shapes
 from kiebitz.dissectors.grammar.xml.diagnostics import XmlFormat
-from kiebitz.dissectors.grammar.xml.markup import BLANKS, Tag, attribute_place, attributes, tags
+from kiebitz.dissectors.grammar.xml.markup import Tag, attribute_place, attributes, tags
 from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH, TEXT, ElementType, Shape, is_item, open_shape
 
 _UNKNOWN = "no such {} belongs here"
@@ -46,8 +46,7 @@ class LayoutBuilder:
     ) -> None:
         self._frame, self._row, self._format = frame, row, of
         self._at, end = place
-        self._tags = [*islice(tags(frame, self._at), _TAGS_LOOKED_AT)]
-        self._tags = [tag for tag in self._tags if tag.end <= end]
+        self._tags = [tag for tag in islice(tags(frame, self._at), _TAGS_LOOKED_AT) if tag.end <= end]
         self._number = 0
         self._parts: list[Part] = []
         self._is_lowered = of.is_strict and all(
@@ -197,9 +196,7 @@ class LayoutBuilder:
             return
         self._number = number
         last = self._tags[number]
-        value = first.start, first.end - first.start
-        if first is not last:
-            value = self._trimmed(first.end, last.start, of)
+        value = first.place if first is last else self._trimmed(first.end, last.start, of)
         whole = first.start, last.end - first.start
         parts = () if of is None or first is last else self._text_parts(of, value, path)
         self._add(self._past(last), kind, title, path, value, whole, of, parts)
@@ -215,10 +212,9 @@ class LayoutBuilder:
 
     def _trimmed(self, start: int, end: int, kind: FieldType | None) -> Place:
         """Return the place of a text without the blanks around it, if they have no meaning."""
-        text = self._frame[start:end]
         if kind is None or kind.is_free_text:
             return start, end - start
-        return end - len(text.lstrip(BLANKS)), len(text.strip(BLANKS))
+        return trimmed(self._frame, start, end)
 
     def _text(
         self, end: int, field: Field | None, path: Path, inside: Place | None, is_needed: bool = False

@@ -13,14 +13,12 @@ from typing import Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Place, Violation
+from kiebitz.dissectors.grammar.grammar import BLANKS, Place, Violation, trimmed
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Prefix that some editors write before UTF-8."""
 
-BLANKS = b" \t\r\n"
 BLANK_TEXT = BLANKS.decode()
-"""The blanks of XML: fewer characters than Python's."""
 
 _NEXT_END = rb"[ \t]{0,64}+(?:\r\n?+|\n)"
 BLANK_LINE = rb"(?:\r(?!\n)[ \t]{0,64}+[\r\n]|\r\n%s|\n%s)" % (_NEXT_END, _NEXT_END)
@@ -58,6 +56,11 @@ class Tag(msgspec.Struct, frozen=True):
     name: str
     start: int
     end: int
+
+    @property
+    def place(self) -> Place:
+        """Offset and length in bytes."""
+        return self.start, self.end - self.start
 
     def written_in(self, frame: bytes) -> str:
         """Return the name as it is written."""
@@ -152,29 +155,24 @@ def location_of(frame: bytes, part: str = "tag", path: tuple[int, ...] = (), env
         element = element.children[number] if element and number < len(element.children) else None
     if element is None:
         return 0, len(frame)
-    tag, inner_end = element.tag, element.close
-    start, end = tag.start, tag.end
+    tag = element.tag
     if part.startswith(("@", "=")):
         place = attribute_place(frame, tag, part[1:], part[0] == "=")
         if place is not None:
             return place
     elif part == "name":
-        return start + 1, len(tag.name.encode("latin-1"))
-    elif part == "text":
-        text = frame[end:inner_end]
-        if text.strip(BLANKS):
-            return end + len(text) - len(text.lstrip(BLANKS)), len(text.strip(BLANKS))
-    elif part == "text-inside":
-        at = end
-        for until, after in [*((each.tag.start, each.end) for each in element.children), (inner_end, 0)]:
-            text = frame[at:until]
-            if text.strip(BLANKS):
-                return at + len(text) - len(text.lstrip(BLANKS)), len(text.strip(BLANKS))
+        return tag.start + 1, len(tag.name.encode("latin-1"))
+    elif part in ("text", "text-inside"):
+        at, children = tag.end, element.children if part == "text-inside" else ()
+        for until, after in [*((each.tag.start, each.end) for each in children), (element.close, 0)]:
+            place = trimmed(frame, at, until)
+            if place[1]:
+                return place
             at = after
     elif part.startswith("same "):
         one, other = (element.children[int(place)] for place in part.split()[1:])
         return one.tag.start, other.end - one.tag.start
-    return start, end - start
+    return tag.place
 
 
 def attribute_place(frame: bytes, tag: Tag, name: str, of_value: bool) -> Place | None:

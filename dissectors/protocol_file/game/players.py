@@ -26,7 +26,7 @@ def _name(value: Any) -> str | None:
     return label(value) if isinstance(value, str) and value else None
 
 
-class Connection:
+class Connection(msgspec.Struct, eq=False):
     """A client's connection: its player, as far as it is known.
 
     Attributes:
@@ -39,44 +39,42 @@ class Connection:
         indexed: The id and the names under which it is in the index.
     """
 
-    __slots__ = ("asked", "id", "indexed", "is_accepted", "is_over", "is_proven", "name")
+    id: str | None = None
+    name: str | None = None
+    asked: str | None = None
+    is_accepted: bool = False
+    is_proven: bool = False
+    is_over: bool = False
+    indexed: frozenset[str] = msgspec.field(default_factory=frozenset)
 
-    def __init__(self) -> None:
-        self.id: str | None = None
-        self.name: str | None = None
-        self.asked: str | None = None
-        self.is_accepted = False
-        self.is_proven = False
-        self.is_over = False
-        self.indexed: frozenset[str] = frozenset()
+    __slots__ = ("asked", "id", "indexed", "is_accepted", "is_over", "is_proven", "name")
 
 
 MAX_IDS = 1000
 """Maximum number of ids whose names are kept."""
 
 
-class Players:
+class Players(msgspec.Struct, eq=False):
     """The players of a table: names by id, and the player of each connection.
 
     `waits` is True if a name counts only after the server has accepted it, `has_names` if the server says
     which name belongs to an id. `at_ports` has the players of the server's ports, if these identify them.
     """
 
-    def __init__(self, waits: bool, has_names: bool, at_ports: Mapping[int, str]) -> None:
-        self._waits = waits
-        self._at_ports = at_ports
-        self._has_names = has_names
-        self._names: dict[str, str] = {}
-        self._gone: dict[str, None] = {}
-        """Ids of players who have left; others may have their names now."""
-        self._unnamed: dict[str, None] = {}
-        self._numbers: dict[str, int] = {}
-        """The numbers of players who log in without a name, by the names that they have here."""
-        self._free: list[int] = []
-        """The numbers of those who have left, as a heap."""
-        self.connections: dict[int, Connection] = {}
-        self._index: dict[str, dict[Connection, None]] = {}
-        """The connections with an id or a name, so that no message looks at all of them."""
+    _waits: bool
+    _has_names: bool
+    _at_ports: Mapping[int, str]
+    _names: dict[str, str] = {}
+    _gone: dict[str, None] = {}
+    """Ids of players who have left; others may have their names now."""
+    _unnamed: dict[str, None] = {}
+    _numbers: dict[str, int] = {}
+    """The numbers of players who log in without a name, by the names that they have here."""
+    _free: list[int] = []
+    """The numbers of those who have left, as a heap."""
+    connections: dict[int, Connection] = {}
+    _index: dict[str, dict[Connection, None]] = {}
+    """The connections with an id or a name, so that no message looks at all of them."""
 
     def resolve(self, value: Any) -> str:
         """Return the name of the player with an id, or the id as text."""
@@ -254,7 +252,7 @@ class Place(msgspec.Struct, frozen=True):
 _TABLE = Place()
 
 
-class Rooms:
+class Rooms(msgspec.Struct, eq=False):
     """The rooms of a table; `table` is the state of what belongs to none.
 
     A room is where games of one id are played, one after the other. A server that was not captured from its
@@ -262,13 +260,12 @@ class Rooms:
     doubt after content that was not read, until a message names it again.
     """
 
-    def __init__(self, plan: RoomPlan, context: GameContext, table: GameState) -> None:
-        self._plan = plan
-        self._context = context
-        self._table = table
-        self._states: dict[str, GameState] = {}
-        self._by_stream: dict[int, Place] = {}
-        self._by_player: dict[str, str] = {}
+    _plan: RoomPlan
+    _context: GameContext
+    _table: GameState
+    _states: dict[str, GameState] = {}
+    _by_stream: dict[int, Place] = {}
+    _by_player: dict[str, str] = {}
 
     def share(self, whole: Rooms) -> None:
         """Take the rooms of connections and players from another table."""

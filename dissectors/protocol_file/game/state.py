@@ -21,12 +21,11 @@ MAX_CERTAIN = 1000
 """Maximum number of paths that are known to be certain again."""
 
 
-class PathDoubt:
+class PathDoubt(msgspec.Struct, eq=False):
     """The values in doubt: those at the paths of `patterns`, unless they were put since."""
 
-    def __init__(self) -> None:
-        self._patterns: dict[Pattern, None] = {}
-        self._certain: dict[tuple[str, ...], None] = {}
+    _patterns: dict[Pattern, None] = {}
+    _certain: dict[tuple[str, ...], None] = {}
 
     def __bool__(self) -> bool:
         """Return True if any value is in doubt."""
@@ -62,12 +61,11 @@ class PathDoubt:
         )
 
 
-class UnfinishedMessage:
+class UnfinishedMessage(msgspec.Struct, eq=False):
     """The same doubt while a message of the other side is arriving, which may change `patterns`."""
 
-    def __init__(self, doubt: PathDoubt, patterns: Collection[Pattern]) -> None:
-        self._doubt = doubt
-        self._patterns = patterns
+    _doubt: PathDoubt
+    _patterns: Collection[Pattern]
 
     def covers(self, path: Sequence[str]) -> bool:
         """Return True if the value at a path, or a value in it, is in doubt."""
@@ -122,7 +120,7 @@ class Opening(msgspec.Struct):
     """True if other messages have had events since."""
 
 
-class GameState:
+class GameState(msgspec.Struct, eq=False):
     """The state of a table, or of a room, with at most one running game.
 
     The part of a game is at `games` and its number. Paths lead into the part of the running game; if no game
@@ -130,14 +128,13 @@ class GameState:
     `private` always lead into the table's state. What exceeds a limit raises LimitError before it is copied.
     """
 
-    def __init__(self, context: GameContext, budget: Budget, room: str | None = None) -> None:
-        self._context = context
-        self.budget = budget
-        self.room = room
-        self.game: Game | None = None
-        self.doubt = PathDoubt()
-        """The doubt about values of the state."""
-        self.opening: Opening | None = None
+    _context: GameContext
+    budget: Budget
+    room: str | None = None
+    game: Game | None = None
+    doubt: PathDoubt = msgspec.field(default_factory=PathDoubt)
+    """The doubt about values of the state."""
+    opening: Opening | None = None
 
     @property
     def states(self) -> Sequence[Mapping[str, Any]]:

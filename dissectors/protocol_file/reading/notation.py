@@ -189,33 +189,25 @@ def place_of_field(text: str, name: str) -> tuple[int, int]:
     return start, start + len(name)
 
 
-class Parser:
+class Parser(msgspec.Struct, eq=False):
     """Parser of a row or type. `mistakes` has those after which it went on.
 
     In JSON, a choice of unquoted integers is one of numbers. In XML, a field may be an attribute.
     `descriptions` are those of fields.
     """
 
-    def __init__(
-        self,
-        text: str,
-        types: NamedTypes,
-        has_numbers: bool = True,
-        has_attributes: bool = False,
-        descriptions: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        self._text = text
-        self._types = types
-        self._has_numbers = has_numbers
-        self._has_attributes = has_attributes
-        self._descriptions = descriptions
-        self._at = 0
-        self._deepest = 0
-        self.parts = 0
-        """Number of types, those inside of types included."""
-        self.mistakes: list[Mistake] = []
-        self.names: set[str] = set()
-        """Names of fields, those inside of types included."""
+    _text: str
+    _types: NamedTypes
+    _has_numbers: bool = True
+    _has_attributes: bool = False
+    _descriptions: Mapping[str, str] = MappingProxyType({})
+    _at: int = 0
+    _deepest: int = 0
+    parts: int = 0
+    """Number of types, those inside of types included."""
+    mistakes: list[Mistake] = []
+    names: set[str] = set()
+    """Names of fields, those inside of types included."""
 
     # Rows.
 

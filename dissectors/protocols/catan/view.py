@@ -23,6 +23,7 @@ from kiebitz.dissectors.game.view import (
     Span,
     View,
     counted,
+    not_known,
 )
 from kiebitz.dissectors.protocols.catan.board import Board, Hex, Spot, spot
 from kiebitz.dissectors.protocols.catan.words import DORF, KARTEN, ROHSTOFFE, STADT, STRASSE
@@ -116,14 +117,13 @@ def view_of(scene: Scene) -> CatanView:
     known = part.get("players", {}) if part else _lobby(scene.state)
     seats = _seats(known, part)
     island, why = _island_or_why(part, seats)
-    unknown = part.get("unknown", ())
     return CatanView(
         names=scene.names,
         seats=seats,
         story=_story(part, seats),
         dice=Dice(tuple(part["dice"]), "open") if "dice" in part else None,
         facts=tuple(_offers(part, seats)),
-        unknown=f"not known: {', '.join(unknown)}" if unknown else "",
+        unknown=not_known(part.get("unknown", ())),
         is_lobby=not part,
         island=island,
         no_island=why,
@@ -218,11 +218,12 @@ def _letters(names: list[str]) -> list[str]:
 def _story(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple[Line, ...]:
     if "winner" in part:
         winner = _seat(part["winner"], seats)
-        words = "has won" if winner is not None else "the game is over, nobody has won"
-        return ((Name(winner.name),), (words,)) if winner is not None else ((words,),)
+        if winner is None:
+            return (("the game is over, nobody has won",),)
+        return (Name(winner.name),), ("has won",)
     active = _seat(part.get("turn"), seats)
-    phase = part.get("phase", "")
-    return ((Name(active.name),), (phase,)) if active is not None else ((phase,),)
+    phase = (part.get("phase", ""),)
+    return ((Name(active.name),), phase) if active is not None else (phase,)
 
 
 def _seat(number: int | None, seats: Iterable[CatanSeat]) -> CatanSeat | None:
@@ -256,7 +257,9 @@ def _island_or_why(part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> tuple
     island = _island(board, part, seats)
     if not island.land:
         return None, "the board has no land"
-    return (island, "") if _drawable(island.land) else (None, "the board is too large to be drawn")
+    if all(max(axis) - min(axis) < _LARGEST for axis in zip(*island.land, strict=True)):
+        return island, ""
+    return None, "the board is too large to be drawn"
 
 
 def _island(state: Mapping[str, Any], part: Mapping[str, Any], seats: Iterable[CatanSeat]) -> IslandView:
@@ -271,7 +274,8 @@ def _island(state: Mapping[str, Any], part: Mapping[str, Any], seats: Iterable[C
     owners = {seat.number: seat for seat in seats}
     pieces = []
     for where, building in part.get("buildings", {}).items():
-        piece = Piece(_spot(where), building.get("type", ""), owners.get(building.get("owner", -1)))
+        at = spot(_place([*map(int, place.split(","))]) for place in where.split())
+        piece = Piece(at, building.get("type", ""), owners.get(building.get("owner", -1)))
         if _fits(piece, board):
             pieces.append(piece)
     pieces.sort(key=lambda piece: piece.kind != STRASSE)
@@ -285,14 +289,6 @@ def _fits(piece: Piece, board: Board) -> bool:
     return piece.kind in (DORF, STADT) and board.is_corner(piece.where)
 
 
-def _spot(key: str) -> Spot:
-    return spot(_place(list(map(int, place.split(",")))) for place in key.split())
-
-
 def _place(at: list[int]) -> Hex:
     x, y = at
     return x, y
-
-
-def _drawable(land: list[Hex]) -> bool:
-    return all(max(axis) - min(axis) < _LARGEST for axis in zip(*land, strict=True))

@@ -39,6 +39,8 @@ from kiebitz.dissectors.game.view import (
     Suit,
     View,
     counted,
+    latest,
+    not_known,
 )
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.cgml.cards import (
@@ -152,12 +154,11 @@ def view_of(scene: Scene) -> View:
     }
     names = player_names(state)
     number, part, events = valid_game(scene, _TYPES, _DATA)
-    beside = _Surroundings(state, names)
     # Sessions identify players by their ids.
     colours = [names.get(player, player) for player in scene.names]
     if not number:
-        facts = _last_hand(valid_events(scene.events, _DATA), names) + beside.facts()
-        groups = beside.groups(None)
+        facts = _last_hand(valid_events(scene.events, _DATA), names) + _servers(state)
+        groups = _groups(state, names, None)
         idle = "no hand is played" if facts or groups else "nobody is here yet"
         return View(names=colours, idle=idle, facts=facts, groups=groups)
     hand = _Hand(part, events, names, state["groups"].get(part.get("group", ""), {}).get("money", {}))
@@ -169,9 +170,9 @@ def view_of(scene: Scene) -> View:
         deck=_DECK,
         contract=contract(part),
         piles=hand.talon(),
-        facts=hand.facts() + beside.facts(),
-        unknown=f"not known: {', '.join(part['unknown'])}" if part.get("unknown") else "",
-        groups=beside.groups(part.get("group")),
+        facts=hand.facts() + _servers(state),
+        unknown=not_known(part.get("unknown", ())),
+        groups=_groups(state, names, part.get("group")),
     )
 
 
@@ -250,7 +251,7 @@ class _Hand:
         self.events = events
         self.names = names
         self.money = money
-        self.ending = _ending(events)
+        self.ending = latest(events, *_ENDS)
         self.last = next((event.data["player"] for event in events[-2:] if event.kind == "played"), None)
 
     def name(self, player: int | None) -> Name:
@@ -315,9 +316,8 @@ class _Hand:
             pause = part["pause"]
             said: tuple[Line, ...] = ((pause["message"],),) if pause["message"] else ()
             return (Span("pause", "strong"), " of ", self.name(pause["player"])), *said
-        latest = self.events[-1] if self.events else None
-        if latest is not None and latest.kind == "renonc":
-            return self._renonc(latest)
+        if self.events and self.events[-1].kind == "renonc":
+            return self._renonc(self.events[-1])
         if part.get("tricks") or part.get("table"):
             return self._trick()
         return self._before_the_first_card()
@@ -332,8 +332,7 @@ class _Hand:
         trick = _taken(self.part)
         if trick is not None:
             return (f"trick {trick['number']}",), ("for ", self.name(trick["winner"]))
-        tricks = self.part.get("tricks")
-        if tricks:
+        if tricks := self.part.get("tricks"):
             return ((f"trick {tricks[-1]['number'] + 1}",),)
         return (("trick ?" if "tricks" in self.part.get("unknown", ()) else "trick 1",),)
 
@@ -373,10 +372,6 @@ class _Hand:
         return tuple(facts)
 
 
-def _ending(events: Sequence[Event]) -> Event | None:
-    return next((event for event in reversed(events) if event.kind in _ENDS), None)
-
-
 def _ending_words(event: Event, names: dict[str, str]) -> tuple[Line, ...]:
     """Return the end of a hand in words, with one winner per line."""
     data = event.data
@@ -398,7 +393,7 @@ def _group_name(group: str | None) -> str:
 
 def _last_hand(events: Sequence[Event], names: dict[str, str]) -> tuple[Fact, ...]:
     # A group that is not completed is cancelled, too.
-    end = _ending([event for event in events if event.game_id is not None])
+    end = latest([event for event in events if event.game_id is not None], *_ENDS)
     if end is None:
         return ()
     title: list[Element] = [Span("the last hand: ", "faint")]
@@ -411,43 +406,30 @@ def _last_hand(events: Sequence[Event], names: dict[str, str]) -> tuple[Fact, ..
     return (Fact(tuple(title), tuple(items)),)
 
 
-class _Surroundings:
-    """A server's other groups and players."""
-
-    def __init__(self, state: dict[str, Any], names: dict[str, str]) -> None:
-        self.state = state
-        self.names = names
-
-    def groups(self, drawn: str | None) -> tuple[Group, ...]:
-        """Return the groups whose hand is not `drawn`, with their money, and the players in no group."""
-        found, seated = [], set()
-        for key, about in self.state["groups"].items():
-            players = about.get("players", [])
-            seated |= {*map(str, players)}
-            if key == drawn:
-                continue
-            money = about.get("money", {})
-            members = tuple(
-                (
-                    player_name(player, self.names),
-                    f"money {money[str(player)]}" if str(player) in money else "",
-                )
-                for player in players
-            )
+def _groups(state: dict[str, Any], names: dict[str, str], drawn: str | None) -> tuple[Group, ...]:
+    """Return the groups whose hand is not `drawn`, with their money, and the players in no group."""
+    found, seated = [], set()
+    for key, about in state["groups"].items():
+        players = about.get("players", [])
+        seated |= {*map(str, players)}
+        if key != drawn:
+            money = {player: f"money {amount}" for player, amount in about.get("money", {}).items()}
+            members = tuple((player_name(player, names), money.get(str(player), "")) for player in players)
             found.append(Group(f"group {_group_name(key)}", members))
-        waiting = tuple(
-            (name, "bot" if self.state["players"][player].get("race") == "bot" else "")
-            for player, name in self.names.items()
-            if player not in seated
-        )
-        return (*found, Group("in no group", waiting)) if waiting else tuple(found)
+    waiting = tuple(
+        (name, "bot" if state["players"][player].get("race") == "bot" else "")
+        for player, name in names.items()
+        if player not in seated
+    )
+    return (*found, Group("in no group", waiting)) if waiting else tuple(found)
 
-    def facts(self) -> tuple[Fact, ...]:
-        """Return the servers known to a login server."""
-        servers = [f"{url} for {about['numplayers']} players" for url, about in self.state["servers"].items()]
-        loads = [f"{client} {load}" for client, load in self.state["loads"].items()]
-        return tuple(
-            Fact((title,), tuple((words,) for words in known))
-            for title, known in (("game servers", servers), ("load of servers of bots", loads))
-            if known
-        )
+
+def _servers(state: dict[str, Any]) -> tuple[Fact, ...]:
+    """Return the servers known to a login server."""
+    servers = [f"{url} for {about['numplayers']} players" for url, about in state["servers"].items()]
+    loads = [f"{client} {load}" for client, load in state["loads"].items()]
+    return tuple(
+        Fact((title,), tuple((words,) for words in known))
+        for title, known in (("game servers", servers), ("load of servers of bots", loads))
+        if known
+    )

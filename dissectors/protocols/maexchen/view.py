@@ -22,6 +22,8 @@ from kiebitz.dissectors.game.view import (
     Span,
     View,
     counted,
+    latest,
+    not_known,
 )
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.maexchen.dice import CANCELED_WORDS, LOST_WORDS, MIA, MIA_WORD
@@ -79,7 +81,7 @@ class _Table:
     def __init__(self, scene: Scene) -> None:
         _, self.part, events = valid_game(scene, _TYPES, _DATA)
         # During a round only its own events count.
-        latest = [] if self.part.get("phase") == "started" else valid_events(scene.events, _DATA)
+        before = [] if self.part.get("phase") == "started" else valid_events(scene.events, _DATA)
         self.names = scene.names
         known = valid_items(scene.state.get("players"), dict[str, Any])
         self.watching = sorted(name for name, about in known.items() if about.get("spectator"))
@@ -91,10 +93,10 @@ class _Table:
         self.lost: Sequence[str] = self.part.get("lost", {}).get("names", ())
         self.actual: str | None = self.part.get("actual")
         if self.part:
-            self.story = _story(self.part, latest)
+            self.story = _story(self.part, before)
         else:
-            self.story = _last_round(latest)
-            events = self._events_of_last_round(latest)
+            self.story = _last_round(before)
+            events = self._events_of_last_round(before)
         self.calls = [
             _call(event.data["name"], event.data["dice"]) for event in events if event.kind == "announced"
         ]
@@ -103,16 +105,15 @@ class _Table:
             self.calls[-1:] = [_call(self.announced["name"], self.announced["dice"], bluffs)]
 
     def _events_of_last_round(self, events: Sequence[Event]) -> list[Event]:
-        ends = [event for event in events if event.kind in ("lost", "round_canceled")]
-        if not ends:
+        end = latest(events, "lost", "round_canceled")
+        if end is None:
             return []
-        last = [event for event in events if event.game_id == ends[-1].game_id]
-        self.lost = ends[-1].data.get("names", ())
+        last = [event for event in events if event.game_id == end.game_id]
+        self.lost = end.data.get("names", ())
         self.actual = next((event.data["dice"] for event in last if event.kind == "actual_dice"), None)
         return last
 
     def view(self) -> View:
-        unknown = ", ".join(_UNKNOWN.get(field, field) for field in self.part.get("unknown", ()))
         absent = tuple((name, str(self.scores.get(name, ""))) for name in self.absent)
         watching = tuple((name, "") for name in self.watching)
         groups = (Group("not in this round", absent), Group("watching", watching))
@@ -123,7 +124,7 @@ class _Table:
             story=self.story,
             dice=self.dice(),
             calls=tuple(self.calls),
-            unknown=f"not known: {unknown}" if unknown else "",
+            unknown=not_known(_UNKNOWN.get(field, field) for field in self.part.get("unknown", ())),
             groups=tuple(group for group in groups if group.members),
         )
 
@@ -199,7 +200,7 @@ def _story(part: dict[str, Any], events: Sequence[Event]) -> tuple[Line, ...]:
     if phase == "lost":
         return _result(part.get("lost", {}), part.get("players"), _events_of_last_loss(events))
     if phase == "canceled":
-        canceled = next((event for event in reversed(events) if event.kind == "round_canceled"), None)
+        canceled = latest(events, "round_canceled")
         return _cancellation(canceled.data["reason"] if canceled else None)
     if phase == "starting":
         joined = [player for player, own in part.get("private", {}).items() if own.get("joined")]
@@ -211,7 +212,7 @@ def _story(part: dict[str, Any], events: Sequence[Event]) -> tuple[Line, ...]:
 
 def _last_round(events: Sequence[Event]) -> tuple[Line, ...]:
     """Return the outcome of the last round, between two of them."""
-    end = next((event for event in reversed(events) if event.kind in ("lost", "round_canceled")), None)
+    end = latest(events, "lost", "round_canceled")
     if end is None:
         return (("no round yet",),)
     if end.kind == "round_canceled":
@@ -247,10 +248,7 @@ def _why(reason: str, events: Sequence[Event]) -> str:
 
 
 def _cancellation(reason: str | None) -> tuple[Line, ...]:
-    canceled = (Span("canceled", "strong"),)
-    if reason in CANCELED_WORDS:
-        return canceled, (CANCELED_WORDS[reason],)
-    return canceled, (reason or "?",)
+    return (Span("canceled", "strong"),), (CANCELED_WORDS.get(reason or "", reason or "?"),)
 
 
 def _play(part: dict[str, Any]) -> tuple[Line, ...]:
@@ -288,8 +286,8 @@ def _to_beat(part: dict[str, Any]) -> Line:
 
 
 def _events_of_last_loss(events: Sequence[Event]) -> list[Event]:
-    game = next((event.game_id for event in reversed(events) if event.kind == "lost"), None)
-    return [event for event in events if event.game_id == game]
+    loss = latest(events, "lost")
+    return [event for event in events if event.game_id == (loss and loss.game_id)]
 
 
 def _losers(losers: list[str], players: list[str] | None) -> Line:

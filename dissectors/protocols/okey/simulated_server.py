@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from kiebitz.dissectors.conformance.bots import Disconnect, Fields, SimulatedServer
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, DECK, HIGHEST, SEATS, counted, is_won, kind
 
@@ -134,19 +136,18 @@ class OkeyServer(SimulatedServer):
         return self.random.randrange(SEATS)
 
 
-class _Lobby:
+class _Lobby(msgspec.Struct, eq=False):
     """A lobby with four seats, and its game."""
 
-    def __init__(self, host: OkeyServer, number: int) -> None:
-        self.number = number
-        self.seats: list[int] = []
-        self.is_on = False
-        self._host = host
-        self._ready: set[int] = set()
-        self._decks: list[list[str]] = []
-        self._stacks: list[list[str]] = []
-        self._pile: list[str] = []
-        self._turn = 0
+    _host: OkeyServer
+    number: int
+    seats: list[int] = []
+    is_on: bool = False
+    _ready: set[int] = set()
+    _decks: list[list[str]] = []
+    _stacks: list[list[str]] = []
+    _pile: list[str] = []
+    _turn: int = 0
 
     @property
     def is_open(self) -> bool:

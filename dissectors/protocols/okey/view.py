@@ -6,7 +6,7 @@ the order of play. Without a game, the view has the lobbies and their players.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, TypedDict, cast
 
 import msgspec
@@ -26,6 +26,7 @@ from kiebitz.dissectors.game.view import (
     Tile,
     View,
     counted,
+    not_known,
 )
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, DECK, HIGHEST, SEATS, SLOTS
@@ -97,7 +98,7 @@ def view_of(scene: Scene) -> View:
         story=_story(part, events, names),
         piles=(Pile((Span("main stack", "faint"),), hidden=0 if "drawn_game" in part else None),),
         facts=(Fact(("other games",), ((others,),)),) if others else (),
-        unknown=_not_known(part),
+        unknown=not_known(_unknown(part)),
         groups=(Group("not in this game", elsewhere),) if elsewhere else (),
     )
 
@@ -174,14 +175,12 @@ def _story(part: _Part, events: Sequence[Event], names: Sequence[str]) -> tuple[
     return (Name(names[seat]),), (task.get(_about(part, seat).get("tiles", 0), "is to move"),)
 
 
-def _not_known(part: _Part) -> str:
-    """Return the parts that should be known and are not; empty if there are none."""
-    unknown = []
+def _unknown(part: _Part) -> Iterator[str]:
+    """Yield the parts that should be known and are not."""
     if any("name" not in _about(part, seat) for seat in range(SEATS)):
-        unknown.append("names")
+        yield "names"
     if "exchange" not in part:
-        unknown.append("exchange stacks")
-    return f"not known: {', '.join(unknown)}" if unknown else ""
+        yield "exchange stacks"
 
 
 def _about(part: _Part, seat: int) -> dict[str, Any]:

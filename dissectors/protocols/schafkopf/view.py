@@ -30,6 +30,8 @@ from kiebitz.dissectors.game.view import (
     Suit,
     View,
     counted,
+    latest,
+    not_known,
 )
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.schafkopf.cards import (
@@ -198,7 +200,8 @@ def seat_to_move(part: _Part, seats: Sequence[str]) -> int | None:
 
 def cards_left(part: _Part, seat: int) -> int | None:
     """Return the number of cards a seat must still have; None if unknown."""
-    if not _seen_whole(part):
+    # Points are counted only if the play was seen from its first card on.
+    if "points" not in part if part.get("tricks") else "mode" not in part and part.get("table"):
         return None
     if _phase(part) == "dealing":
         return _FIRST_CARDS
@@ -210,20 +213,14 @@ def _not_known(part: _Part) -> str:
     """Return the parts that should be known by now and are not; empty if there are none."""
     if _phase(part) != "playing":
         return ""
-    unknown = [words for key, words in _NEEDED.items() if key not in part]
-    if unknown:
-        return "not known: " + ", ".join(unknown)
+    if unknown := not_known(words for key, words in _NEEDED.items() if key not in part):
+        return unknown
     secret = any(own.get("partner") for own in part.get("private", {}).values())
     return "partner not known yet" if "partner" in part.get("unknown", ()) and not secret else ""
 
 
 def _cards_lie(part: _Part) -> bool:
     return bool(part.get("table") or part.get("tricks"))
-
-
-def _seen_whole(part: _Part) -> bool:
-    """Return True if the play was seen from its first card on: only then are points counted."""
-    return "points" in part if part.get("tricks") else "mode" in part or not part.get("table")
 
 
 def _contract(part: _Part) -> Contract | None:
@@ -261,15 +258,7 @@ def _story(part: _Part, events: Sequence[Event]) -> tuple[Line, ...]:
         return ("dealing",), ("who knocks?",)
     if phase == "bidding":
         best = part.get("best_bid", NICHTS)
-        return (
-            (("bidding",), ("no bid yet",))
-            if best == NICHTS
-            else (
-                ("bidding",),
-                ("best bid:",),
-                (mode_words(best),),
-            )
-        )
+        return ("bidding",), *([("no bid yet",)] if best == NICHTS else [("best bid:",), (mode_words(best),)])
     if phase == "over":
         return (_outcome(events),)
     trick = _taken(part)
@@ -299,13 +288,12 @@ def _winner(trick: dict[str, Any]) -> Element:
 
 def _outcome(events: Sequence[Event]) -> Line:
     """Return the outcome of a round, if it was announced."""
-    verdict = next((event for event in reversed(events) if event.kind in ("won", "lost")), None)
-    if verdict is not None:
+    if (verdict := latest(events, "won", "lost")) is not None:
         party: list[Element] = []
         for name in verdict.data["names"][:SEATS]:
             party += [" and ", Name(name)] if party else [Name(name)]
         return *party, Span(f" {verdict.kind}", "strong")
-    end = next((event for event in reversed(events) if event.kind == "round_ended"), None)
+    end = latest(events, "round_ended")
     reason: str = end.data["reason"] if end is not None else "played"
     return ("the round is over" if reason == "played" else reason,)
 
