@@ -79,85 +79,34 @@ def send_bytewise(at: Situation) -> CaseActions:
     """Send the message byte by byte."""
     actions: list[CaseAction] = []
     for start in range(min(len(at.wire), _MAX_SINGLE_BYTES)):
-        actions += _piece(at.wire[start : start + 1]), Pause(_BYTE_DELAY_S)
+        actions += piece(at.wire[start : start + 1]), Pause(_BYTE_DELAY_S)
     rest = at.wire[_MAX_SINGLE_BYTES:]
-    return (*actions, _piece(rest)) if rest else tuple(actions)
-
-
-def send_joined(at: Situation) -> CaseActions:
-    """Send the message and the next one in one piece.
-
-    Raises NotApplicable if the next one waits for the target.
-    """
-    return (_piece(at.wire + at.wrap(_following(at, waits=False))),)
+    return (*actions, piece(rest)) if rest else tuple(actions)
 
 
 def send_slowly(at: Situation) -> CaseActions:
     """Send the first few bytes one second apart, then the rest."""
     actions: list[CaseAction] = []
     for start in range(min(len(at.wire) - 1, _SLOW_BYTES)):
-        actions += _piece(at.wire[start : start + 1]), Pause(1)
-    return (*actions, _piece(at.wire[min(len(at.wire) - 1, _SLOW_BYTES) :]))
+        actions += piece(at.wire[start : start + 1]), Pause(1)
+    return (*actions, piece(at.wire[min(len(at.wire) - 1, _SLOW_BYTES) :]))
 
 
 def send_in_two(at: Situation) -> CaseActions:
     """Send the message in two pieces, one second apart."""
-    return (_piece(first_half(at)), Pause(1), _piece(at.wire[len(first_half(at)) :]))
-
-
-def send_twice(at: Situation) -> CaseActions:
-    """Send the message twice in a row."""
-    return (Send(at.frame), Send(at.frame))
-
-
-def send_nothing(at: Situation) -> CaseActions:
-    """Send nothing in the message's place."""
-    return ()
-
-
-def send_overtaken(at: Situation) -> CaseActions:
-    """Send the next message before this one, as datagrams may arrive.
-
-    Raises NotApplicable if the next one waits for the target.
-    """
-    return (Send(_following(at, waits=False)), Send(at.frame))
-
-
-def send_next_first(at: Situation) -> CaseActions:
-    """Send the next message before this one, although it should wait for the target."""
-    return (Send(_following(at, waits=True)), Send(at.frame))
-
-
-def send_after(seconds: float) -> Callable[[Situation], CaseActions]:
-    """Return the action of sending the message after a delay."""
-    return lambda at: (Pause(seconds), Send(at.frame))
-
-
-def send_by(connection: Sender) -> Callable[[Situation], CaseActions]:
-    """Return the action of sending the message on another connection than its own."""
-    return lambda at: (Send(at.frame, connection),)
-
-
-def pad_to(size: int) -> Callable[[bytes], bytes]:
-    """Return a function that pads a message to a size in bytes."""
-    return lambda frame: frame + b"x" * (size - len(frame))
-
-
-def send_half_then(*end: CaseAction) -> Callable[[Situation], CaseActions]:
-    """Return the actions of sending half of the message, and then these."""
-    return lambda at: (_piece(first_half(at)), *end)
+    return (piece(first_half(at)), Pause(1), piece(at.wire[len(first_half(at)) :]))
 
 
 def send_during_half(at: Situation) -> CaseActions:
     """Send the message unchanged while a newcomer's own message is unfinished."""
-    return (_piece(first_half(at), "stranger"), Pause(_HALF_DELAY_S), Send(at.frame))
+    return (piece(first_half(at), "stranger"), Pause(_HALF_DELAY_S), Send(at.frame))
 
 
 def send_endless(at: Situation) -> CaseActions:
     """Send a message that begins and does not end."""
     # What carries it would need more bytes than these.
     data = at.wrap(at.frame[:2] + b"x" * (ENDLESS_SIZE - 2))[:ENDLESS_SIZE]
-    return tuple(_piece(data[start : start + _PIECE_SIZE]) for start in range(0, ENDLESS_SIZE, _PIECE_SIZE))
+    return tuple(piece(data[start : start + _PIECE_SIZE]) for start in range(0, ENDLESS_SIZE, _PIECE_SIZE))
 
 
 def replace_with(rewrite: Callable[[bytes], bytes]) -> Callable[[Situation], CaseActions]:
@@ -182,7 +131,8 @@ def first_half(at: Situation) -> bytes:
     return at.wire[: len(at.wire) // 2]
 
 
-def _piece(data: bytes, sender: Sender = "self") -> Send:
+def piece(data: bytes, sender: Sender = "self") -> Send:
+    """Return the action of sending bytes as they are."""
     return Send(data, sender, is_wire=True)
 
 
@@ -201,7 +151,8 @@ def swap_line_ends(frame: bytes) -> bytes:
     return frame.replace(b"\n", b"\r\n")
 
 
-def _following(at: Situation, waits: bool) -> bytes:
+def following(at: Situation, waits: bool) -> bytes:
+    """Return the next message, which `waits` for the target or not; raise NotApplicable if it does not."""
     if not waits and (at.waits or at.following is None) and at.heartbeat is not None:
         return at.heartbeat
     if at.following is None:

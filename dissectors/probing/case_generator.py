@@ -21,14 +21,15 @@ from kiebitz.dissectors.conformance.expectations import (
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Field, MessageType
 from kiebitz.dissectors.model import OPPOSITE, Transport
-from kiebitz.dissectors.probing import actions as actions
+from kiebitz.dissectors.probing import actions
 from kiebitz.dissectors.probing.actions import CaseActions
 from kiebitz.dissectors.probing.case import Case, is_same_message, to_case_name
-from kiebitz.dissectors.probing.delivery_variants import DeliveryVariant, delivery_variants_of
+from kiebitz.dissectors.probing.delivery_variants import delivery_variants_of
 from kiebitz.dissectors.probing.mutations import Mutator
 
 _STREAM = "RFC 9293, 2.2 Key TCP Concepts"
 _OF_STREAM = "TCP provides a reliable, in-order, byte-stream service to applications."
+_HUGE_SIZE = 60_000
 _LINE_ENDS = Spelling("line-ends", "with LF for CR LF, or the other way round", actions.swap_line_ends)
 
 
@@ -87,7 +88,8 @@ class _CaseGenerator:
             yield from self._field_cases(None, "", each)
         for row in self._rows:
             label = self._label(row)
-            if row.deviation is None or not any(_is_specified(row, each) for each in self._rows):
+            specified = (each for each in self._rows if each.deviation is None)
+            if row.deviation is None or not any(is_same_message(row, each) for each in specified):
                 yield from self._delivery_cases(row, label)
                 yield from self._spelling_cases(row, label)
                 yield from self._charset_cases(row, label)
@@ -101,124 +103,101 @@ class _CaseGenerator:
     # The program's own messages in an undisturbed game.
 
     def _in_play_cases(self) -> Iterator[Case]:
-        game = Expectation("game", self._role, "must", ("answers",), None)
-        yield Case(
-            f"{self._dissector.protocol}/game",
-            self._role,
-            "game",
-            "an undisturbed game",
-            game,
-            actions.fixed_actions(),
-            is_in_play=True,
-        )
+        yield self._in_play_case("game", "an undisturbed game")
         rows = (row for row in self._dissector.grammar.rows if row.direction == OPPOSITE[self._direction])
         for name, row in {row.name: row for row in rows if row.deviation is None}.items():
-            label = f"{to_case_name(name)}/said"
-            yield Case(
-                f"{self._dissector.protocol}/{label}",
-                self._role,
-                "said",
-                f"{name}: as the program sends it in an undisturbed game",
-                Expectation(label, self._role, "must", ("answers",), row.clause),
-                actions.fixed_actions(),
-                is_in_play=True,
-                checked_message=name,
-            )
+            sentence = f"{name}: as the program sends it in an undisturbed game"
+            yield self._in_play_case(f"{to_case_name(name)}/said", sentence, row)
+
+    def _in_play_case(self, label: str, sentence: str, checked: MessageType | None = None) -> Case:
+        clause = None if checked is None else checked.clause
+        return Case(
+            f"{self._dissector.protocol}/{label}",
+            self._role,
+            label.rpartition("/")[2],
+            sentence,
+            Expectation(label, self._role, "must", ("answers",), clause),
+            actions.fixed_actions(),
+            is_in_play=True,
+            checked_message=None if checked is None else checked.name,
+        )
 
     # Cases of no particular message.
 
     def _protocol_cases(self) -> Iterator[Case]:
-        mutator = self._mutator
-        yield self._case(
-            "unknown-message",
-            "a message with an unknown name",
-            actions.replace_with(mutator.renamed),
-            uses=0,
-        )
-        yield self._case(
-            "rubbish",
-            "every byte once, from 0 to 255",
-            actions.fixed_actions(actions.Send(bytes(range(256)))),
-            uses=0,
-        )
+        make = actions.replace_with(self._mutator.renamed)
+        yield self._case("unknown-message", "a message with an unknown name", make, uses=0)
+        make = actions.fixed_actions(actions.Send(bytes(range(256))))
+        yield self._case("rubbish", "every byte once, from 0 to 255", make, uses=0)
         if self._transport == "udp":
             yield self._case("empty", "an empty datagram", actions.fixed_actions(actions.Send(b"")), uses=0)
-            yield self._case(
-                "huge",
-                "a datagram of 60,000 bytes",
-                actions.replace_with(actions.pad_to(60_000)),
-            )
+            make = actions.replace_with(lambda frame: frame.ljust(_HUGE_SIZE, b"x"))
+            yield self._case("huge", f"a datagram of {_HUGE_SIZE:,} bytes", make)
         else:
             yield self._case("empty", "a line end alone", actions.replace_with(actions.line_end_of), uses=0)
             yield self._case("endless", "a message that begins and does not end", actions.send_endless)
-            ends: tuple[tuple[str, actions.CaseAction], ...] = (
-                ("half-close", actions.HalfClose("stranger")),
-                ("close", actions.Close("stranger")),
-                ("reset", actions.Reset("stranger")),
-            )
-            for word, end in ends if self._role == "server" else ():
+        if self._transport == "tcp" and self._role == "server":
+            ends: dict[str, actions.CaseAction] = {
+                "half-close": actions.HalfClose("stranger"),
+                "close": actions.Close("stranger"),
+                "reset": actions.Reset("stranger"),
+            }
+            for word, end in ends.items():
                 sentence = f"a client connects and leaves without a message ({word})"
                 yield self._case(f"come-and-go/{word}", sentence, actions.fixed_actions(end), uses=0)
-            if self._role == "server":
-                sentence = "a message as it is, after half a message of another new client"
-                yield self._case("come-and-stay", sentence, actions.send_during_half, harmless=True)
+            sentence = "a message as it is, after half a message of another new client"
+            yield self._case("come-and-stay", sentence, actions.send_during_half, harmless=True)
         silence_s = self._reactions.silence_s
         if silence_s is not None:
-            yield self._case(
-                "silence",
-                f"no message for more than {silence_s:g} s",
-                actions.fixed_actions(actions.Pause(silence_s + 1)),
-                uses=0,
-            )
+            make = actions.fixed_actions(actions.Pause(silence_s + 1))
+            yield self._case("silence", f"no message for more than {silence_s:g} s", make, uses=0)
 
     # Cases of a message.
 
     def _delivery_cases(self, row: MessageType, label: str) -> Iterator[Case]:
         for form in delivery_variants_of(row, self._dissector, self._role):
-            yield self._message_case(row, f"{label}/{form.kind}", form.sentence, form.make, form)
+            yield self._case(
+                f"{label}/{form.kind}",
+                form.sentence,
+                form.make,
+                row,
+                kind=form.kind,
+                uses=form.uses,
+                harmless=form.harmless,
+            )
         if row.name not in self._dissector.identity.login_messages:
             sentence = "before any other message"
-            yield self._message_case(row, f"{label}/first", sentence, actions.send_whole, at_start=True)
+            yield self._case(f"{label}/first", sentence, actions.send_whole, row, at_start=True)
 
     def _spelling_cases(self, row: MessageType, label: str) -> Iterator[Case]:
         known = self._reactions.spellings
         if self._transport == "tcp" and all(each.word != _LINE_ENDS.word for each in known):
             known = (_LINE_ENDS, *known)
         for spelling in known:
-            if not any(fnmatchcase(label, pattern) for pattern in spelling.messages.split()):
-                continue
-            yield self._message_case(
-                row,
-                f"{label}/spelling/{spelling.word}",
-                spelling.sentence,
-                actions.replace_with(partial(self._mutator.respell, spelling)),
-                DeliveryVariant("spelling", "", actions.send_whole, harmless=True),
-                spelling=spelling,
-            )
+            if any(fnmatchcase(label, pattern) for pattern in spelling.messages.split()):
+                name = f"{label}/spelling/{spelling.word}"
+                make = actions.replace_with(partial(self._mutator.respell, spelling))
+                yield self._case(
+                    name, spelling.sentence, make, row, kind="spelling", harmless=True, spelling=spelling
+                )
 
     def _charset_cases(self, row: MessageType, label: str) -> Iterator[Case]:
         mutator = self._mutator
+        forms: list[tuple[str, str, Callable[[bytes], bytes]]] = [
+            ("utf-16", "in UTF-16", mutator.to_utf_16),
+            ("byte-order-mark", "with a byte order mark before it", mutator.add_byte_order_mark),
+        ]
         if self._transport == "udp":
-            yield self._message_case(
-                row,
-                f"{label}/cut",
-                "only its first half as a datagram",
-                actions.replace_with(mutator.halve),
-            )
-        yield self._message_case(row, f"{label}/utf-16", "in UTF-16", actions.replace_with(mutator.to_utf_16))
-        yield self._message_case(
-            row,
-            f"{label}/byte-order-mark",
-            "with a byte order mark before it",
-            actions.replace_with(mutator.add_byte_order_mark),
-        )
+            forms.insert(0, ("cut", "only its first half as a datagram", mutator.halve))
+        for kind, sentence, rewrite in forms:
+            yield self._case(f"{label}/{kind}", sentence, actions.replace_with(rewrite), row)
 
     def _field_cases(self, row: MessageType | None, label: str, of: Field) -> Iterator[Case]:
         mutator = self._mutator
         at_field = f"{label}{to_case_name(of.name)}"
 
         def case(name: str, sentence: str, rewrite: Callable[[bytes], bytes]) -> Case:
-            return self._message_case(row, name, sentence, actions.replace_with(rewrite), of=of)
+            return self._case(name, sentence, actions.replace_with(rewrite), row, of=of)
 
         yield case(f"{at_field}/left-out", "it is left out", partial(mutator.remove_field, of))
         yield case(f"{at_field}/doubled", "it occurs twice", partial(mutator.repeat_field, of))
@@ -235,7 +214,8 @@ class _CaseGenerator:
             out_of_range = out_of_range or wrong.kind == "out-of-range"
             name = f"{at_field}/{wrong.kind}"
             if wrong.part:
-                around = label if row is not None and self._own_fields(row) == [of] else f"{at_field}."
+                own = [] if row is None else [each for each in row.fields if each not in self._common_fields]
+                around = label if own == [of] else f"{at_field}."
                 name = f"{around}{to_case_name(wrong.part)}/{wrong.kind}"
             yield case(name, wrong.title, partial(mutator.replace_text, of, wrong))
         # No client is redirected to a server other than the configured one.
@@ -245,31 +225,22 @@ class _CaseGenerator:
                 sentence = f"another's {handle.title}" if is_others else f"an unknown {handle.title}"
                 make = actions.build_from(partial(mutator.replace_identifier, of, handle, is_others))
                 name = f"{at_field}/{whose}-{to_case_name(handle.title)}"
-                yield self._message_case(row, name, sentence, make, of=of)
+                yield self._case(name, sentence, make, row, of=of)
 
     def _dialect_case(self, row: MessageType) -> Case:
         alike = [each for each in self._rows if each.name == row.name and each.deviation is not None]
         name = f"{to_case_name(row.name)}/dialect/{alike.index(row) + 1}"
         make = actions.replace_with(partial(self._mutator.dialect, row))
-        form = DeliveryVariant("dialect", "", actions.send_whole, harmless=True)
-        return self._message_case(row, name, str(row.deviation), make, form)
+        return self._case(name, str(row.deviation), make, row, kind="dialect", harmless=True)
 
     def _rule_cases(self, row: MessageType, label: str) -> Iterator[Case]:
         for breach in self._reactions.violations:
             if (breach.role, to_case_name(breach.message)) == (self._role, label):
-                rule = self._dissector.grammar.rules[breach.rule]
-                yield self._message_case(
-                    row,
-                    f"{label}/rule/{breach.rule}",
-                    f"violates the rule: {rule.text}",
-                    actions.build_from(partial(self._mutator.break_rule, breach)),
-                )
+                sentence = f"violates the rule: {self._dissector.grammar.rules[breach.rule].text}"
+                make = actions.build_from(partial(self._mutator.break_rule, breach))
+                yield self._case(f"{label}/rule/{breach.rule}", sentence, make, row)
 
     # Helpers.
-
-    def _own_fields(self, row: MessageType) -> list[Field]:
-        """Return the fields of a row that are not in every row."""
-        return [each for each in row.fields if each not in self._common_fields]
 
     def _label(self, row: MessageType) -> str:
         """Return a row's name, with the fixed words that distinguish it from rows of the same name."""
@@ -284,55 +255,35 @@ class _CaseGenerator:
         name: str,
         sentence: str,
         make: Callable[[Situation], CaseActions],
-        uses: int = 1,
-        harmless: bool = False,
-    ) -> Case:
-        full = f"{self._dissector.protocol}/{name}"
-        kind = name.split("/")[0]
-        expectation = self._expectation(name, harmless=harmless)
-        return Case(full, self._role, kind, sentence, expectation, make, uses=uses, harmless=harmless)
-
-    def _message_case(
-        self,
-        row: MessageType | None,
-        name: str,
-        sentence: str,
-        make: Callable[[Situation], CaseActions],
-        form: DeliveryVariant | None = None,
+        row: MessageType | None = None,
         *,
+        kind: str = "",
         of: Field | None = None,
+        uses: int = 1,
         at_start: bool = False,
+        harmless: bool = False,
         spelling: Spelling | None = None,
     ) -> Case:
-        kind = name.rsplit("/", 1)[1] if form is None else form.kind
-        harmless = form is not None and form.harmless
+        """Return a case of any message, or of a row or a field; its kind is the last word of its name."""
+        is_general = row is None and of is None
+        kind = kind or name.split("/")[0 if is_general else -1]
+        expectation = self._expectation(name, row, kind, harmless, spelling)
+        if not self._reactions.spares_others:
+            expectation = msgspec.structs.replace(expectation, spares_others=False)
+        about = (each.name for each in (row, of) if each is not None)
         return Case(
             f"{self._dissector.protocol}/{name}",
             self._role,
             kind,
-            ": ".join(
-                [*([row.name] if row is not None else ()), *([of.name] if of is not None else ()), sentence]
-            ),
-            self._expectation(name, row, kind, harmless, spelling),
+            ": ".join((*about, sentence)),
+            expectation,
             make,
             row,
             None if of is None else of.name,
-            1 if form is None else form.uses,
+            uses,
             at_start,
             harmless,
         )
-
-    def _expectation(
-        self,
-        name: str,
-        row: MessageType | None = None,
-        kind: str = "",
-        harmless: bool = False,
-        spelling: Spelling | None = None,
-    ) -> Expectation:
-        """Return the expectation for a case."""
-        found = self._specified_expectation(name, row, kind, harmless, spelling)
-        return found if self._reactions.spares_others else msgspec.structs.replace(found, spares_others=False)
 
     def _harmless_reactions(self, row: MessageType | None) -> tuple[Reaction, ...]:
         """Return the right reactions to a harmless case; a client that is asked nothing may stay silent."""
@@ -344,13 +295,8 @@ class _CaseGenerator:
         )
         return ("answers",) if self._role == "server" or is_asked else ("answers", "ignores")
 
-    def _specified_expectation(
-        self,
-        name: str,
-        row: MessageType | None,
-        kind: str,
-        harmless: bool,
-        spelling: Spelling | None,
+    def _expectation(
+        self, name: str, row: MessageType | None, kind: str, harmless: bool, spelling: Spelling | None
     ) -> Expectation:
         """Return what the specification says about a case, or what follows from grammar and transport."""
         right = self._harmless_reactions(row) if harmless else ANY_REACTION
@@ -367,11 +313,6 @@ class _CaseGenerator:
         if harmless:
             return Expectation(name, self._role, "must", right, _STREAM, _OF_STREAM)
         return Expectation(name, self._role, "open", right, None)
-
-
-def _is_specified(row: MessageType, other: MessageType) -> bool:
-    """Return True if another row is the specification's version of the same message."""
-    return is_same_message(row, other) and other.deviation is None
 
 
 def _fixed_words(of: Field) -> tuple[str, ...]:

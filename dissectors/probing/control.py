@@ -28,7 +28,7 @@ def control_of(case: Case) -> Case | None:
         kind="whole",
         sentence="the same without anything unusual",
         expectation=expectation,
-        make=actions.send_whole if is_replaced else actions.send_nothing,
+        make=actions.send_whole if is_replaced else actions.fixed_actions(),
         uses=1 if is_replaced else 0,
         harmless=True,
     )

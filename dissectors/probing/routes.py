@@ -297,7 +297,7 @@ class RecordedRoute(ScriptRoute):
                 self._connections[line.role.number] = action.connection
                 if line.number in self._left_out:
                     continue
-                if self._is_point(line):
+                if not self._has_acted and line.number in self._numbers:
                     self._held = action
                     self.point = self._at(line, action.connection, action.data)
                     return
@@ -310,21 +310,14 @@ class RecordedRoute(ScriptRoute):
                 }
         if not self._has_acted:
             self.point = None
-            self.lost = self._divergence or self._why_none()
-
-    def _why_none(self) -> str | None:
-        if self._is_game:
-            return None
-        return "the record has no other point to inject it" if self._has_passed else NO_POINT
+            no_point = "the record has no other point to inject it" if self._has_passed else NO_POINT
+            self.lost = self._divergence or (None if self._is_game else no_point)
 
     def _is_mute(self, action: PeerAction) -> bool:
         """Return True if an action would continue where a message was cut."""
         if not self._is_cut or not self._has_acted or self.point is None:
             return False
         return isinstance(action, SendBytes | CloseConnection) and action.connection == self.point.connection
-
-    def _is_point(self, line: RecordedLine) -> bool:
-        return not self._has_acted and line.number in self._numbers
 
     def skip_point(self) -> None:
         self.point = None
@@ -370,24 +363,21 @@ class RecordedRoute(ScriptRoute):
         if connection not in self._known:
             return InputResult()
         reaction = self._replay_peer.data_received(connection, data)
-        self._note(reaction, self.continued_normally)
-        return reaction
+        return self._noted(reaction, self.continued_normally)
 
     def connection_ended(self, connection: int, how: str) -> InputResult:
         if connection not in self._known:
             return InputResult()
         was_as_usual = self.continued_normally
-        reaction = self._replay_peer.connection_ended(connection, how)
-        self._note(reaction, was_as_usual)
-        return reaction
+        return self._noted(self._replay_peer.connection_ended(connection, how), was_as_usual)
 
     def timed_out(self, listened: AwaitPeer) -> InputResult:
         reaction = self._replay_peer.timed_out(listened)
-        self._note(reaction, self.continued_normally)
-        return reaction
+        return self._noted(reaction, self.continued_normally)
 
-    def _note(self, reaction: InputResult, continued_normally: bool) -> None:
-        """Keep the first divergence, unless everything awaited has arrived already."""
+    def _noted(self, reaction: InputResult, continued_normally: bool) -> InputResult:
+        """Return a reaction; keep the first divergence, unless everything awaited has arrived already."""
         if self._divergence is None and reaction.divergences and not continued_normally:
             self._divergence = reaction.divergences[0].text
             self.diverged_at = reaction.divergences[0].number
+        return reaction
