@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.filters.syntax import WORDS
-from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.grammar.grammar import OWN_CLAUSE, EventKind, NeededValue, Rule
 from kiebitz.dissectors.protocol_file.expressions import ASKED, STATE, WHO, Pattern, expressions_in
 from kiebitz.dissectors.protocol_file.game.statistics import KIND, is_reader
@@ -60,20 +59,44 @@ _PLAIN = re.compile(r"(?:[^{}]|\{\w+\})*")
 _ANY = Names(None, (), ())
 """All names: a table in Python may fill sentences with any."""
 
+MAX_STATISTICS = 100
+
+_SHARES = 2
+"""Number of different words in shares."""
+
+_FORMS_OF = {
+    "amount": ("counts", "shares", "histogram", "course"),
+    "begins": ("durations",),
+    "chance": ("histogram",),
+    "unit": ("course",),
+    "by": ("counts", "shares", "histogram"),
+    "words": ("counts", "shares", "histogram"),
+}
+"""The forms of the keys that not all have."""
+
 
 class GameSections:
-    """Checks events, rules and board; mistakes are added to the source."""
+    """Checks events, rules, board and statistics; mistakes are added to the source.
+
+    The file of a `package` may name Python.
+    """
 
     def __init__(
-        self, source: Source, head: Document, messages: Sequence[MessageSpec], known: set[str]
+        self,
+        source: Source,
+        head: Document,
+        messages: Sequence[MessageSpec],
+        known: set[str],
+        package: str | None,
     ) -> None:
         self._source = source
+        self._package = package
         self._head = head
         self._messages = messages
         self._known = known
         self._in_python = bool(source.instead)
         # Python code may put anything anywhere.
-        self.state: Collection[Pattern] = ((None,),) if self._in_python else (*KEPT, *self._put_paths())
+        self._state: Collection[Pattern] = ((None,),) if self._in_python else (*KEPT, *self._put_paths())
         """Paths of the state that may have a value."""
 
     def _put_paths(self) -> Iterator[Pattern]:
@@ -174,7 +197,7 @@ class GameSections:
         if not any(getattr(event, key) for key in _EFFECTS):
             self._source.remark(path, f"event {event.key} neither says nor puts anything")
 
-    def asked(self, chosen: Sequence[MessageSpec]) -> Mapping[str, Sequence[FieldTypeSpec]] | None:
+    def _asked(self, chosen: Sequence[MessageSpec]) -> Mapping[str, Sequence[FieldTypeSpec]] | None:
         """Return the types of the fields of the requests that messages answer; None if they answer none."""
         answered = [
             request
@@ -197,7 +220,7 @@ class GameSections:
                 if name not in sent:
                     self._source.wrong((*path, "from"), f"the {table.from_} sends no {name}")
         types = types_of(chosen) if is_known else None
-        names = Names(types, (WHO,), self.state, self.asked(chosen))
+        names = Names(types, (WHO,), self._state, self._asked(chosen))
         for name, text in table.let.items():
             at = (*path, "let", name)
             if not name.isidentifier() or name in WORDS:
@@ -229,8 +252,8 @@ class GameSections:
 
     def check_board(self, board: BoardSpec) -> None:
         """Report mistakes in the board."""
-        of_table = Names({}, (), self.state)
-        of_player = Names({}, ("player",), self.state)
+        of_table = Names({}, (), self._state)
+        of_player = Names({}, ("player",), self._state)
         check_sentence(self._source, ("board", "title"), board.title, of_table)
         for number, text in enumerate(board.text):
             check_sentence(self._source, ("board", "text", number), text, of_table)
@@ -277,6 +300,64 @@ class GameSections:
             if (value := getattr(table, key)) and isinstance(value, str):
                 check_path(self._source, (*path, key), value, names)
 
+    def check_statistics(
+        self,
+        statistics: Sequence[StatisticSpec],
+        events: Iterable[EventSpec],
+        data: Mapping[str, Sequence[str]],
+    ) -> None:
+        """Report mistakes in statistics; events of a table in Python have `data`, by kind."""
+        known = {event.key: event for event in events if not event.silent} or {
+            row.name: EventSpec(key=row.name, on=(row.name,)) for row in self._messages
+        }
+        for spec in statistics[:MAX_STATISTICS]:
+            self._check_statistic(("statistics", spec.key), spec, known, data)
+        for spec in statistics[MAX_STATISTICS : MAX_STATISTICS + 1]:
+            self._source.wrong_key(("statistics", spec.key), f"more than {MAX_STATISTICS} statistics")
+
+    def _check_statistic(
+        self,
+        path: Path,
+        spec: StatisticSpec,
+        events: Mapping[str, EventSpec],
+        data: Mapping[str, Sequence[str]],
+    ) -> None:
+        forms = [form for form in STATISTIC_FORMS if getattr(spec, form)]
+        if len(forms) != 1:
+            self._source.wrong_key(path, f"a statistic has one of {listed(STATISTIC_FORMS)}")
+        for key, of in _FORMS_OF.items() if len(forms) == 1 else ():
+            if getattr(spec, key) != getattr(StatisticSpec(), key) and spec.form not in of:
+                self._source.wrong_key((*path, key), f"{key} belongs to {listed(of)}, not to {spec.form}")
+        if spec.form == "shares" and len({*(spec.word_of.values() or spec.lines.values())}) != _SHARES:
+            self._source.wrong_key(path, 'shares need two words, such as words = ["won", "lost"]')
+        if any(map(is_reader, spec.on)) and self._package is not None:
+            reader = spec.on[0] if len(spec.on) == 1 else ""
+            self._source.check_part((*path, spec.form), reader, self._package, "CLASS")
+            return
+        if spec.form == "histogram" and not spec.by:
+            self._source.wrong_key(path, 'a histogram needs by, such as by = "dice"')
+        if spec.form == "durations" and not spec.begins:
+            self._source.wrong_key(path, "durations need begins, such as begins = \"kind == 'turn'\"")
+        for kind in spec.on:
+            if kind not in events:
+                self._source.wrong((*path, spec.form), f"no event {kind}{near(kind, events)}")
+        of_events = [events[kind] for kind in spec.on if kind in events]
+        values = {name for event in of_events for name in data.get(event.key, ())}
+        chosen = [
+            message
+            for message in self._messages
+            for event in of_events
+            if event.selects(message.name, message.direction)
+        ]
+        types = None if values else types_of(chosen)
+        names = Names(types, (WHO, KIND, *values), self._state, self._asked(chosen))
+        for key in ("when", "by", "amount", "begins"):
+            if text := getattr(spec, key):
+                check_expression(self._source, (*path, key), text, names)
+        for number, text in enumerate(spec.lines):
+            step = text if isinstance(spec.line, dict) else number
+            check_expression(self._source, (*path, "line", step), text, names)
+
 
 def _attributes(table: Table, *others: str) -> dict[str, Any]:
     """Return the keys of a table but others, which are attributes of its row in a grammar; "" is None."""
@@ -292,94 +373,3 @@ def types_of(messages: Iterable[MessageSpec]) -> dict[str, list[FieldTypeSpec]]:
         for name in {field.name, word_of(field.name)}:
             types.setdefault(name, []).append(field.type)
     return types
-
-
-MAX_STATISTICS = 100
-
-_SHARES = 2
-"""Number of different words in shares."""
-
-_FORMS_OF = {
-    "amount": ("counts", "shares", "histogram", "course"),
-    "begins": ("durations",),
-    "chance": ("histogram",),
-    "unit": ("course",),
-    "by": ("counts", "shares", "histogram"),
-    "words": ("counts", "shares", "histogram"),
-}
-"""The forms of the keys that not all have."""
-
-
-class StatisticsSection:
-    """Checks the statistics; mistakes are added to the source. The file of a `package` may name Python."""
-
-    def __init__(
-        self,
-        source: Source,
-        game: GameSections,
-        messages: Sequence[MessageSpec],
-        events: Mapping[str, EventSpec],
-        data: Mapping[str, Sequence[str]],
-        package: str | None,
-    ) -> None:
-        self._source = source
-        self._game = game
-        self._messages = messages
-        self._events = {key: event for key, event in events.items() if not event.silent} or {
-            row.name: EventSpec(key=row.name, on=(row.name,)) for row in messages
-        }
-        self._data = data
-        self._package = package
-
-    def check(self, statistics: Sequence[StatisticSpec]) -> None:
-        """Report mistakes in statistics."""
-        for spec in statistics[:MAX_STATISTICS]:
-            self._check(("statistics", spec.key), spec)
-        for spec in statistics[MAX_STATISTICS : MAX_STATISTICS + 1]:
-            self._source.wrong_key(("statistics", spec.key), f"more than {MAX_STATISTICS} statistics")
-
-    def _check(self, path: Path, spec: StatisticSpec) -> None:
-        forms = [form for form in STATISTIC_FORMS if getattr(spec, form)]
-        if len(forms) != 1:
-            self._source.wrong_key(path, f"a statistic has one of {listed(STATISTIC_FORMS)}")
-        for key, of in _FORMS_OF.items() if len(forms) == 1 else ():
-            if getattr(spec, key) != getattr(StatisticSpec(), key) and spec.form not in of:
-                self._source.wrong_key((*path, key), f"{key} belongs to {listed(of)}, not to {spec.form}")
-        if spec.form == "shares" and len({*(spec.word_of.values() or spec.lines.values())}) != _SHARES:
-            self._source.wrong_key(path, 'shares need two words, such as words = ["won", "lost"]')
-        if any(map(is_reader, spec.on)) and self._package is not None:
-            self._check_reader(path, spec)
-            return
-        if spec.form == "histogram" and not spec.by:
-            self._source.wrong_key(path, 'a histogram needs by, such as by = "dice"')
-        if spec.form == "durations" and not spec.begins:
-            self._source.wrong_key(path, "durations need begins, such as begins = \"kind == 'turn'\"")
-        events = self._events
-        for kind in spec.on:
-            if kind not in events:
-                self._source.wrong((*path, spec.form), f"no event {kind}{near(kind, events)}")
-        names = self._names([events[kind] for kind in spec.on if kind in events])
-        for key in ("when", "by", "amount", "begins"):
-            if text := getattr(spec, key):
-                check_expression(self._source, (*path, key), text, names)
-        for number, text in enumerate(spec.lines):
-            step = text if isinstance(spec.line, dict) else number
-            check_expression(self._source, (*path, "line", step), text, names)
-
-    def _check_reader(self, path: Path, spec: StatisticSpec) -> None:
-        assert self._package is not None, "only the file of a package names Python"
-        if len(spec.on) > 1 or not is_part_of(spec.on[0], self._package):
-            own = self._package.rpartition(".")[2]
-            self._source.wrong((*path, spec.form), f"a reader must be in the package: {own}.MODULE:CLASS")
-
-    def _names(self, events: Sequence[EventSpec]) -> Names:
-        """Return the names that expressions about events may use."""
-        data = {name for event in events for name in self._data.get(event.key, ())}
-        chosen = [
-            message
-            for message in self._messages
-            for event in events
-            if event.selects(message.name, message.direction)
-        ]
-        others = (WHO, KIND, *data)
-        return Names(None if data else types_of(chosen), others, self._game.state, self._game.asked(chosen))

@@ -74,6 +74,7 @@ BUILT_IN: dict[str, FieldTypeSpec] = {
 
 _BLANKS = re.compile(r"\s*")
 _DIRECTION = re.compile(r"\s*([^\s:*~]*)([*~]*)\s*:")
+_FIELD_END = re.compile(r"\S*")
 _FIELD_NAME = re.compile(r"'([^']*)'|([^\s=?!<>{}\[\]|'\"]+)")
 _LIMIT = r"-?\d{1,15}(?:\.\d{1,15})?"
 _RANGE = re.compile(rf"({_LIMIT})?\.\.({_LIMIT})?(?![\w.])")
@@ -213,14 +214,12 @@ class Parser(msgspec.Struct, eq=False):
 
     def row(self) -> Row | None:
         """Parse a row; None if its direction is wrong."""
-        found = _DIRECTION.match(self._text)
+        found = self._taken(_DIRECTION)
         if found is None or found[1] not in ("s", "c"):
-            end = found.end(1) if found is not None else len(self._text)
-            start = found.start(1) if found is not None else 0
+            start, end = found.span(1) if found is not None else (0, len(self._text))
             text = 'a row begins with "s:" (from the server) or "c:" (from a client)'
             self.mistakes.append(Mistake(text, start, end))
             return None
-        self._at = found.end()
         direction: Direction = "s2c" if found[1] == "s" else "c2s"
         flags = found[2]
         for flag in "*~":
@@ -228,20 +227,18 @@ class Parser(msgspec.Struct, eq=False):
                 self.mistakes.append(Mistake(f'"{flag}" is written once', found.start(2), found.end(2)))
         if direction == "c2s" and "*" in flags:
             at = found.start(2) + flags.index("*")
-            self.mistakes.append(
-                Mistake('"*" marks copies that the server sends to each client: "s*:"', at, at + 1)
-            )
+            text = '"*" marks copies that the server sends to each client: "s*:"'
+            self.mistakes.append(Mistake(text, at, at + 1))
         fields = self.fields()
-        answers = self._at + 1 if self._text.startswith("<", self._at) else None
+        answers = self._at if self._has("<") else None
         return Row(direction, "*" in flags, "~" in flags, fields, answers)
 
     def element(self) -> tuple[str, tuple[FieldSpec, ...]]:
         """Parse the name of an element, and fields."""
-        found = _ELEMENT.match(self._text)
+        found = self._taken(_ELEMENT)
         if found is None:
             self.mistakes.append(Mistake('it begins with the name of an element, such as "game"', 0, 1))
             return "", ()
-        self._at = found.end()
         return found[0], self.fields()
 
     def fields(self, end: str = "<") -> tuple[FieldSpec, ...]:
@@ -261,8 +258,7 @@ class Parser(msgspec.Struct, eq=False):
                 return parts
             start = self._at
             try:
-                if has_constants and (found := _CONSTANT.match(self._text, start)) is not None:
-                    self._at = found.end()
+                if has_constants and (found := self._taken(_CONSTANT)) is not None:
                     parts.append(HeaderPart(constant=_constant(found)))
                 else:
                     field = self._field(0)
@@ -282,14 +278,10 @@ class Parser(msgspec.Struct, eq=False):
                 if len(self.mistakes) >= MAX_MISTAKES:
                     self._at = len(self._text)
                 self._at = max(self._at, mistake.end)
-                self._at = self._end_of_field()
-
-    def _end_of_field(self) -> int:
-        found = re.compile(r"\s").search(self._text, self._at)
-        return len(self._text) if found is None else found.start()
+                self._taken(_FIELD_END)
 
     def _field(self, depth: int) -> FieldSpec:
-        found = _FIELD_NAME.match(self._text, self._at)
+        found = self._taken(_FIELD_NAME)
         if found is None:
             raise self._unexpected("a field, such as name=text")
         name = found[1] if found[1] is not None else found[2]
@@ -297,37 +289,30 @@ class Parser(msgspec.Struct, eq=False):
         name = name[is_attribute:]
         if not name:
             raise Mistake("a field without a name", found.start(), found.end())
-        self._at = found.end()
         self.names.add(name)
-        optional = self._text.startswith("?=", self._at)
         if name in self._types.names and self._text[self._at : self._at + 1].strip(" \t\n}") == "":
             # The type's name is that of the field, too.
             self._at = found.start()
             return FieldSpec(name, self.type(depth), name, description=self._descriptions.get(name, ""))
-        if not optional and not self._text.startswith("=", self._at):
-            if self._text.startswith("?", self._at):
-                raise Mistake('an optional field is written "name?=type"', found.start(), self._at + 1)
-            raise Mistake(
-                f"field {name} has no type: {did_you_mean(f'{name}=text')}", found.start(), self._at
-            )
-        self._at += 1 + optional
+        optional = self._has("?=")
+        if not optional and not self._has("="):
+            if self._has("?"):
+                raise Mistake('an optional field is written "name?=type"', found.start(), self._at)
+            text = f"field {name} has no type: {did_you_mean(f'{name}=text')}"
+            raise Mistake(text, found.start(), self._at)
         start = self._at
         before = self._fixed()
         kind = self.type(depth)
         after = self._fixed()
         title = self._text[start : self._at].strip()
-        generated = self._text.startswith("!", self._at)
-        self._at += generated
+        generated = self._has("!")
         description = self._descriptions.get(name, "")
         return FieldSpec(name, kind, title, optional, generated, is_attribute, description, before, after)
 
     def _fixed(self) -> str:
         """Parse a fixed text, if there is any."""
-        found = _FIXED.match(self._text, self._at)
-        if found is None:
-            return ""
-        self._at = found.end()
-        return found[1].replace("\\n", "\n")
+        found = self._taken(_FIXED)
+        return "" if found is None else found[1].replace("\\n", "\n")
 
     # Types.
 
@@ -344,8 +329,7 @@ class Parser(msgspec.Struct, eq=False):
         """Parse a type at the current position, or several with `or` between them. Raises Mistake."""
         start = self._at
         options = [self._alternative(depth)]
-        while found := _OR.match(self._text, self._at):
-            self._at = found.end()
+        while self._taken(_OR):
             options.append(self._alternative(depth))
         if len(options) == 1:
             return options[0]
@@ -382,14 +366,11 @@ class Parser(msgspec.Struct, eq=False):
         self._at += 1
         self._skip_blanks()
         item = self.type(depth + 1)
-        nulls = self._text.startswith("?", self._at)
-        self._at += nulls
+        nulls = self._has("?")
         separator = self._separator("]", start)
-        if (found := _COUNTED.match(self._text, self._at)) is not None:
-            self._at = found.end()
+        if (found := self._taken(_COUNTED)) is not None:
             return ListType(item, separator, nulls=nulls, count=found[1])
-        if (found := _UNTIL.match(self._text, self._at)) is not None:
-            self._at = found.end()
+        if (found := self._taken(_UNTIL)) is not None:
             return ListType(item, separator, nulls=nulls, until=found[1])
         return ListType(item, separator, *self._count_of_items(), nulls=nulls)
 
@@ -409,8 +390,7 @@ class Parser(msgspec.Struct, eq=False):
     def _object(self, depth: int) -> FieldTypeSpec:
         start = self._at
         self._at += 1
-        if found := _MAP.match(self._text, self._at):
-            self._at = found.end()
+        if self._taken(_MAP):
             return self._map(depth)
         fields: dict[str, FieldSpec] = {}
         while True:
@@ -436,15 +416,13 @@ class Parser(msgspec.Struct, eq=False):
         key = self._alternative(depth + 1)
         if not isinstance(key, TextType | NumberType | ChoiceType | IdentifierType):
             raise Mistake("keys are texts: text, player, id, words or a pattern", start, self._at)
-        if not self._text.startswith(":", self._at):
+        if not self._has(":"):
             raise self._unexpected('":"')
-        self._at += 1
         self._skip_blanks()
         value = self.type(depth + 1)
         self._skip_blanks()
-        if not self._text.startswith("}", self._at):
+        if not self._has("}"):
             raise self._unexpected('"}"')
-        self._at += 1
         return MapType(key, value)
 
     def _separator(self, bracket: str, start: int) -> str:
@@ -469,9 +447,8 @@ class Parser(msgspec.Struct, eq=False):
         except (ValueError, RecursionError) as error:
             raise Mistake(str(error) or "nested too deeply", found.start(), found.end()) from None
         self._at = found.end()
-        if (found := _AS.match(self._text, self._at)) is None:
+        if not self._taken(_AS):
             return TextType(pattern)
-        self._at = found.end()
         start = self._at
         kind = self._list(depth) if self._text[start] == "[" else self._object(depth)
         if not isinstance(kind, ListType | ObjectType):
@@ -490,14 +467,12 @@ class Parser(msgspec.Struct, eq=False):
 
     def _word(self, depth: int) -> FieldTypeSpec:
         start = self._at
-        if found := _BAG.match(self._text, start):
-            self._at = found.end()
-            return self._bag(found.end())
+        if self._taken(_BAG):
+            return self._bag(self._at)
         words = [self._choice_word()]
         values = [self._value_of(words[0])]
         quoted = self._text[start] == "'"
-        while self._text.startswith("|", self._at) and _WORD.match(self._text, self._at + 1):
-            self._at += 1
+        while _WORD.match(self._text, self._at + 1) and self._has("|"):
             words.append(self._choice_word())
             values.append(self._value_of(words[-1]))
         if len(values) > 1 or quoted or values != words:
@@ -509,16 +484,14 @@ class Parser(msgspec.Struct, eq=False):
             return ChoiceType(tuple(values), () if values == words else tuple(map(str, words)))
         word = str(words[0])
         end = self._at
-        if word in ("text", "bytes") and (size := _SIZE.match(self._text, end)):
-            self._at = size.end()
+        if word in ("text", "bytes") and (size := self._taken(_SIZE)):
             return BinaryType(cast("IntegerKind", word), int(size[1]))
-        if word in INTEGERS and (found := _NUMBERS_BY_NAME.match(self._text, end)):
-            self._at = found.end()
+        if word in INTEGERS and self._taken(_NUMBERS_BY_NAME):
             names = self._word(depth)
             assert isinstance(names, ChoiceType)
             return msgspec.structs.replace(names, of=word)
-        if word == "bool" and (found := _BOOLEAN_WORDS.match(self._text, end)):
-            return self._boolean(found.end())
+        if word == "bool" and self._taken(_BOOLEAN_WORDS):
+            return self._boolean()
         if self._types.parse is not None and word in self._types.names:
             try:
                 named = self._types.parse(word)
@@ -539,9 +512,9 @@ class Parser(msgspec.Struct, eq=False):
             return BagType(tuple(map(str, names.values)))
         raise Mistake("a bag has the names of its kinds, such as bag wood|clay", start, self._at)
 
-    def _boolean(self, start: int) -> ChoiceType:
+    def _boolean(self) -> ChoiceType:
         """Parse the words for true and false, as in `bool t|f`."""
-        self._at = start
+        start = self._at
         yes = str(self._choice_word())
         self._at += 1
         no = str(self._choice_word())
@@ -552,9 +525,8 @@ class Parser(msgspec.Struct, eq=False):
     def _value_of(self, word: str | int) -> ChoiceValue:
         """Parse the value that a word of a choice stands for, as in `§=null`; by default, it is the word."""
         after = self._text[self._at + 1 :].lstrip()[:1]
-        if not self._text.startswith("=", self._at) or after in ("]", "}"):
+        if after in ("]", "}") or not self._has("="):
             return word
-        self._at += 1
         start = self._at
         value = self._choice_word()
         shown = self._text[start : self._at]
@@ -563,10 +535,9 @@ class Parser(msgspec.Struct, eq=False):
         return int(shown) if INTEGER.fullmatch(shown) else value
 
     def _choice_word(self) -> str | int:
-        found = _WORD.match(self._text, self._at)
+        found = self._taken(_WORD)
         if found is None:
             raise self._unexpected("a type; a fixed word alone is one, as in word='Hello'")
-        self._at = found.end()
         if found[1] is not None:
             return found[1]
         word = found[2]
@@ -582,11 +553,9 @@ class Parser(msgspec.Struct, eq=False):
 
     def _identifier(self, kind: IdentifierType) -> IdentifierType:
         name = kind.kind
-        if name == "id" and (found := _KIND.match(self._text, self._at)):
+        if name == "id" and (found := self._taken(_KIND)):
             name = found[1]
-            self._at = found.end()
-        if found := _BASE.match(self._text, self._at):
-            self._at = found.end()
+        if found := self._taken(_BASE):
             if found[1] is None:
                 limits = _RANGE.match(self._text, self._at)
                 if limits is None:
@@ -598,13 +567,23 @@ class Parser(msgspec.Struct, eq=False):
         return IdentifierType(name)
 
     def _skip_blanks(self) -> None:
-        found = _BLANKS.match(self._text, self._at)
-        self._at = found.end() if found is not None else self._at
+        self._taken(_BLANKS)
+
+    def _taken(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Return the match at the current position, which moves behind it; None if there is none."""
+        found = pattern.match(self._text, self._at)
+        self._at = self._at if found is None else found.end()
+        return found
+
+    def _has(self, text: str) -> bool:
+        """Return True if a text is at the current position, which moves behind it."""
+        is_there = self._text.startswith(text, self._at)
+        self._at += len(text) * is_there
+        return is_there
 
     def _unexpected(self, expected: str = "a blank") -> Mistake:
-        if self._at >= len(self._text):
-            return Mistake(f"it ends too early: expected {expected}", self._at, self._at + 1)
-        return Mistake(f"expected {expected}", self._at, self._at + 1)
+        early = "it ends too early: " if self._at >= len(self._text) else ""
+        return Mistake(f"{early}expected {expected}", self._at, self._at + 1)
 
 
 def cut(kind: FieldTypeSpec, pattern: str = "") -> FieldTypeSpec:

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from kiebitz.dissectors.conformance.expectations import ROLES, Expectation, Refusal
-from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.protocol_file.reading.document import ExpectationTable
 from kiebitz.dissectors.protocol_file.reading.notation import near, plain_value
 from kiebitz.dissectors.protocol_file.reading.source import Path, Source
@@ -34,11 +33,7 @@ class ProbeSections:
     """
 
     def __init__(
-        self,
-        source: Source,
-        messages: Sequence[MessageSpec],
-        quotes: Mapping[str, str],
-        package: str | None,
+        self, source: Source, messages: Sequence[MessageSpec], quotes: Mapping[str, str], package: str | None
     ) -> None:
         self._source = source
         self._messages = messages
@@ -68,9 +63,8 @@ class ProbeSections:
     def _check_part(self, path: Path, name: str) -> None:
         if self._package is None:
             self._source.wrong_key(path, "only the file of an installed package may name Python")
-        elif not is_part_of(name, self._package):
-            own = self._package.rpartition(".")[2]
-            self._source.wrong(path, f"{path[-1]} must be in the package: {own}.MODULE:NAME")
+        else:
+            self._source.check_part(path, name, self._package)
 
     def expectations(self, written: Mapping[str, Sequence[ExpectationTable]]) -> Iterator[Expectation]:
         """Yield the expectations of each role."""

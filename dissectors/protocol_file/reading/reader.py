@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from kiebitz.dissectors.protocol_file.reading.document import (
     PythonRuleTable,
     PythonTable,
 )
-from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections, StatisticsSection, types_of
+from kiebitz.dissectors.protocol_file.reading.game_sections import GameSections, types_of
 from kiebitz.dissectors.protocol_file.reading.head import HeadSection
 from kiebitz.dissectors.protocol_file.reading.message_section import MAX_NAME, MessageSection
 from kiebitz.dissectors.protocol_file.reading.notation import near
@@ -56,6 +56,12 @@ from kiebitz.dissectors.queries import Query
 
 _RESERVED = {STATE, *WORDS, *TRANSPORTS, *(name.partition(".")[0] for name in (*COLUMNS, *ALIASES))}
 """Names that have another meaning in filters."""
+
+_FOR_PACKAGES = {
+    "queries": "have queries: SQL of others is not passed on",
+    "python": "name Python: nothing in this file is executed",
+}
+"""Why other files must not have these sections."""
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -192,8 +198,11 @@ class _Reader:
         )
         if head.identity is not None:
             self._check_identity(head.identity, messages, ports)
+        for key, why in _FOR_PACKAGES.items() if self._package is None else ():
+            if key in self._document:
+                self._source.wrong_key((key,), f"only the file of an installed package may {why}")
         python = self._python(head)
-        game = GameSections(self._source, head, messages, {*self._rows})
+        game = GameSections(self._source, head, messages, {*self._rows}, self._package)
         if python.table:
             event_kinds, table_rules = (*game.event_kinds(),), (*game.table_rules(),)
             events = tuple(
@@ -206,10 +215,7 @@ class _Reader:
         if head.board is not None:
             game.check_board(head.board)
         statistics = tuple(head.statistics.values())
-        data = {each.kind: each.fields for each in event_kinds}
-        StatisticsSection(
-            self._source, game, messages, {each.key: each for each in events}, data, self._package
-        ).check(statistics)
+        game.check_statistics(statistics, events, {each.kind: each.fields for each in event_kinds})
         probing = ProbeSections(self._source, messages, head.quotes, self._package)
         probe = probing.probe(head.probe or ProbeSpec(), [rule.key for rule in rules])
         expectations = tuple(probing.expectations(head.expectations))
@@ -248,7 +254,9 @@ class _Reader:
             table_rules=table_rules,
             board=head.board,
             statistics=statistics,
-            queries=tuple(self._queries(head)),
+            queries=tuple(
+                Query(query.key, query.title, query.about, query.sql) for query in head.queries.values()
+            ),
             probe=probe,
             expectations=expectations,
         )
@@ -274,28 +282,15 @@ class _Reader:
         self._source.check_names(("game", "leaves"), rules.leaves, self._rows)
         return rules
 
-    def _is_for_packages(self, section: str, problem: str) -> bool:
-        """Return True if there is a section; report one that only the file of a package may have."""
-        if section in self._document and self._package is None:
-            self._source.wrong_key((section,), f"only the file of an installed package may {problem}")
-        return section in self._document
-
-    def _queries(self, head: Document) -> Iterator[Query]:
-        if self._is_for_packages("queries", "have queries: SQL of others is not passed on"):
-            for query in head.queries.values():
-                yield Query(query.key, query.title, query.about, query.sql)
-
     def _python(self, head: Document) -> PythonTable:
         """Return the parts in Python."""
-        has_parts = self._is_for_packages("python", "name Python: nothing in this file is executed")
-        if not has_parts or head.python is None or self._parts is None:
+        if head.python is None or self._parts is None:
             return PythonTable()
         package, installed = self._parts.package, self._parts.installed
         for key in ("codec", "table", "view"):
             name = getattr(head.python, key)
             if name and not is_part_of(name, package):
-                own = package.rpartition(".")[2]
-                self._source.wrong(("python", key), f"{key} must be in the package: {own}.MODULE:NAME")
+                self._source.check_part(("python", key), name, package)
             elif installed is not None and name != installed[key]:
                 problem = f"{key} must be that of the installed protocol: {installed[key]}"
                 self._source.wrong(("python", key), problem)

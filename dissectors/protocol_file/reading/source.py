@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
+from kiebitz.dissectors.game.assembly import is_part_of
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.positions import Mistake, Place, Step, TomlPlaces
@@ -94,6 +95,12 @@ class Source:
     def remark_value(self, path: Path, message: str, start: int, end: int) -> None:
         """Report something about characters of a value that is probably a mistake."""
         self.remarks.append(Mistake(message, self.places.value(path, start, end)))
+
+    def check_part(self, path: Path, name: str, package: str, kind: str = "NAME") -> None:
+        """Report a name in Python that is in no module of the package."""
+        if not is_part_of(name, package):
+            what = "a reader" if kind == "CLASS" else path[-1]
+            self.wrong(path, f"{what} must be in the package: {package.rpartition('.')[2]}.MODULE:{kind}")
 
     def count_expression(self, path: Path) -> None:
         """Count an expression. Raises TooManyMistakes."""
