@@ -47,8 +47,6 @@ class Connection(msgspec.Struct, eq=False):
     is_over: bool = False
     indexed: frozenset[str] = msgspec.field(default_factory=frozenset)
 
-    __slots__ = ("asked", "id", "indexed", "is_accepted", "is_over", "is_proven", "name")
-
 
 MAX_IDS = 1000
 """Maximum number of ids whose names are kept."""
