@@ -45,7 +45,7 @@ class Connection(msgspec.Struct, eq=False):
     is_accepted: bool = False
     is_proven: bool = False
     is_over: bool = False
-    indexed: frozenset[str] = msgspec.field(default_factory=frozenset)
+    indexed: frozenset[str] = frozenset()
 
 
 MAX_IDS = 1000
