@@ -11,7 +11,6 @@ import msgspec
 from kiebitz.dissectors.diff.align import Pair
 from kiebitz.dissectors.diff.compared_table import OUTSIDE_GAMES, ComparedTable
 from kiebitz.dissectors.diff.games import Span, match_games, reordered_games
-from kiebitz.dissectors.diff.identifiers import identify_same, match_identifiers
 from kiebitz.dissectors.diff.matching import match_players, player_numbers, player_pairs, shared_numbers
 from kiebitz.dissectors.diff.normalize import NormalizedEvent, field_key
 from kiebitz.dissectors.diff.order import Order
@@ -19,6 +18,37 @@ from kiebitz.dissectors.diff.pairing import Level, Pairing, pair_events
 from kiebitz.dissectors.diff.players import Match
 from kiebitz.dissectors.diff.result import DifferenceKind, EventDifference, GamePair, TablePair
 from kiebitz.dissectors.model import Game
+
+Identifiers = Sequence[tuple[str, str]]
+"""The identifiers in an event, in order: kind and value."""
+
+
+def match_identifiers(pairs: Iterable[tuple[Identifiers, Identifiers, int]]) -> dict[tuple[str, str], str]:
+    """Return the one-to-one match of identifiers, by kind and value of the first side.
+
+    Args:
+        pairs: The identifiers of two paired events, and the number of such pairs.
+    """
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for mine, others, count in pairs:
+        for (sort, value), (_, other) in zip(mine, others, strict=True):
+            counts[sort, value, other] += count
+    chosen: dict[tuple[str, str], str] = {}
+    taken: set[tuple[str, str]] = set()
+    # The first of those that come as often stays first: a Counter keeps them in their order.
+    for (sort, value, other), _ in counts.most_common():
+        if (sort, value) not in chosen and (sort, other) not in taken:
+            chosen[sort, value] = other
+            taken.add((sort, other))
+    return chosen
+
+
+def identify_same(mine: Identifiers, others: Identifiers, chosen: Mapping[tuple[str, str], str]) -> bool:
+    """Return True if two events identify the same things."""
+    return all(
+        chosen.get((sort, value)) == other for (sort, value), (_, other) in zip(mine, others, strict=True)
+    )
+
 
 _MAX_CROSSED = 32
 """Maximum number of events that an event may move across for the order on each stream to be examined."""

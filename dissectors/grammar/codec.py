@@ -137,7 +137,7 @@ class Codec(ABC):
     """Kind of wire type for a field type without a declarative description."""
 
     def wire_format(self) -> Mapping[str, Any] | None:
-        """Return a declarative description of the format, if there is one; see `wireshark.wire_types`."""
+        """Return a declarative description of the format, if there is one; see `wireshark.script`."""
         return None
 
     def wire_row(self, row: MessageType) -> Mapping[str, Any]:

@@ -230,7 +230,7 @@ class FieldType(ABC):
         return None
 
     def wire_type(self) -> Mapping[str, Any] | None:
-        """Return a declarative description of the type, None if there is none; see `wireshark.wire_types`."""
+        """Return a declarative description of the type, None if there is none; see `wireshark.script`."""
         return None
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:

@@ -140,7 +140,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def wire(self) -> Mapping[str, Any]:
-        """Return a declarative description; see `wireshark.wire_types`."""
+        """Return a declarative description; see `wireshark.script`."""
 
 
 class Splitter(Tokenizer):

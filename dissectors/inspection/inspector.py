@@ -286,11 +286,6 @@ class Inspector:
         server = self._servers.get(self._address_of(stream))
         return server.table.context if server is not None and server.table is not None else None
 
-    def is_undecided(self, stream: Stream) -> bool:
-        """Return True if the protocol of a known stream's server may still be recognised."""
-        server = self._servers.get(self._address_of(stream))
-        return server is not None and server.table is None and not server.given_up
-
     def drain(self) -> Findings:
         """Return all findings since the last call; messages only up to the first with an undecided event."""
         self._alteration_impact.before_drain(self._tables)

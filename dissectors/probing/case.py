@@ -18,6 +18,7 @@ from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Expecta
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType
+from kiebitz.dissectors.probing import actions
 from kiebitz.dissectors.probing.actions import CaseActions
 
 
@@ -116,3 +117,28 @@ def is_same_message(one: MessageType, other: MessageType) -> bool:
 
 def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*")
+
+
+def control_of(case: Case) -> Case | None:
+    """Return the control of a case: the message is sent unchanged, or nothing besides the regular game.
+
+    A target that fails its control does not fail because of the case. Returns None if the case itself is a
+    regular game or an unchanged message.
+    """
+    if case.is_in_play or case.kind == "whole":
+        return None
+    is_replaced = case.of is not None and not case.at_start
+    # What is right for a harmless variant is right for the unchanged message.
+    expectation = (
+        case.expectation if case.harmless else Expectation(case.name, case.role, "open", ("answers",), None)
+    )
+    return msgspec.structs.replace(
+        case,
+        name=f"{case.name} (control)",
+        kind="whole",
+        sentence="the same without anything unusual",
+        expectation=expectation,
+        make=actions.send_whole if is_replaced else actions.fixed_actions(),
+        uses=1 if is_replaced else 0,
+        harmless=True,
+    )

@@ -18,9 +18,6 @@ MASKED = 0x80
 MAX_CONTROL = 125
 """Maximum payload of a control frame in bytes: RFC 6455, section 5.5."""
 
-MAX_HEADER = 14
-"""Length in bytes of the longest header."""
-
 
 class Header(NamedTuple):
     """The header of a frame.

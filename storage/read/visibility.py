@@ -16,10 +16,10 @@ from itertools import islice, takewhile
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector, address_of
-from kiebitz.dissectors.game.broadcasts_only import broadcasts_only
 from kiebitz.dissectors.game.identities import Claim, Identities, Player
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.visible_state import (
+    broadcasts_only,
     initial_view,
     revealed_changes,
     visible_changes,

@@ -16,8 +16,7 @@ import msgspec
 from kiebitz.dissectors.escaping import field_words
 from kiebitz.dissectors.model import PUBLIC, Event, Message, Severity, Stream
 from kiebitz.dissectors.registry import dissector_of
-from kiebitz.dissectors.sequence.folding import fold
-from kiebitz.dissectors.sequence.model import Arrow, Lifeline, Note, Problem, Step
+from kiebitz.dissectors.sequence.model import Arrow, Lifeline, Note, Problem, Step, fold
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.derived.selection import PartRequest, Selection, select
 from kiebitz.storage.read.alterations import ACTION_WORDS, AlteredMessages, StoredAlteration, alteration_text

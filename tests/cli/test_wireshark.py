@@ -30,8 +30,7 @@ from wireshark_comparison import Talk, compare, script_of, tshark, write_capture
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
 from kiebitz.dissectors.registry import BUILT_IN, installed, plugins
-from kiebitz.dissectors.wireshark.filter_names import ascii_name
-from kiebitz.dissectors.wireshark.lua_table import lua_value
+from kiebitz.dissectors.wireshark.script import ascii_name, lua_value
 
 EXPECTED = {
     # A line end or text between messages is a message of its own to one of the two.

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strength import times
 
-from kiebitz.dissectors.sequence.folding import fold
-from kiebitz.dissectors.sequence.model import Arrow, Note, Problem, Step
+from kiebitz.dissectors.sequence.model import Arrow, Note, Problem, Step, fold
 
 SECOND = 1_000_000_000
 SERVER = 9

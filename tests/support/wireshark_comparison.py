@@ -24,7 +24,7 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.dissector import dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
 from kiebitz.dissectors.registry import installed
-from kiebitz.dissectors.wireshark.filter_names import ascii_name
+from kiebitz.dissectors.wireshark.script import ascii_name
 
 Shown = tuple[str, int, bool, tuple[tuple[str, str], ...]]
 """A message: its name, its length in bytes, True if it is malformed, and its fields by filter name."""

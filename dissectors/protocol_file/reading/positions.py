@@ -170,9 +170,8 @@ class TomlPlaces:
                 node = node.children[last]
             node = node.child(name, found.span(1))
             self._at = found.end()
-            if not self._text.startswith(".", self._at):
+            if not self._has("."):
                 break
-            self._at += 1
         return node
 
     def _pair(self, table: _Node) -> None:
@@ -196,27 +195,28 @@ class TomlPlaces:
 
     def _array(self, node: _Node) -> None:
         self._at += 1
-        while True:
-            self._skip(_VOID)
-            if self._text.startswith("]", self._at):
-                break
+        while not self._closes("]"):
             item = node.child(len(node.children), (self._at, self._at))
             self._value(item)
             item.key = item.value
-            self._skip(_VOID)
-            self._at += self._text.startswith(",", self._at)
-        self._at += 1
 
     def _inline_table(self, node: _Node) -> None:
         self._at += 1
-        while True:
-            self._skip(_VOID)
-            if self._text.startswith("}", self._at):
-                break
+        while not self._closes("}"):
             self._pair(node)
+
+    def _closes(self, bracket: str) -> bool:
+        """Skip the comma after an item; return True if the bracket follows, which is skipped, too."""
+        self._skip(_VOID)
+        if self._has(","):
             self._skip(_VOID)
-            self._at += self._text.startswith(",", self._at)
-        self._at += 1
+        return self._has(bracket)
+
+    def _has(self, text: str) -> bool:
+        """Return True if this character is at the current position, which moves behind it."""
+        is_there = self._text.startswith(text, self._at)
+        self._at += is_there
+        return is_there
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
         found = pattern.match(self._text, self._at)

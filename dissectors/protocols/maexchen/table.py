@@ -48,8 +48,7 @@ class MaexchenTable(GameTable):
         context, stream = self.context, message.stream
         connection = context.connections.get(stream.id) or context.connections.of(stream)
         if message.direction == "s2c":
-            if row.deviation is not None:
-                context.note_dialect(message, row)
+            context.note_dialect(message, row)
             if row.name not in _TO_UNREGISTERED:
                 _spoken_to(context, connection, message.ts_ns)
             elif row.name == "REJECTED" and not connection.addressed:

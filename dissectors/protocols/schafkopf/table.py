@@ -36,8 +36,7 @@ class SchafkopfTable(GameTable):
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         connection = self.context.connections.of(message.stream)
-        if row.deviation is not None:
-            self.context.note_dialect(message, row)
+        self.context.note_dialect(message, row)
         if not valid:
             return
         if connection.round is not None:

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from kiebitz.dissectors.grammar.grammar import MessageType
-from kiebitz.dissectors.probing.case import Case
-from kiebitz.dissectors.probing.control import control_of
+from kiebitz.dissectors.probing.case import Case, control_of
 from kiebitz.dissectors.probing.routes import NO_POINT
 from kiebitz.services.probing.baseline_game import correct_messages
 from kiebitz.services.probing.case_runner import CaseOutcome, CaseRun
