@@ -22,9 +22,8 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Field, MessageType
 from kiebitz.dissectors.model import OPPOSITE, Transport
 from kiebitz.dissectors.probing import actions
-from kiebitz.dissectors.probing.actions import CaseActions
+from kiebitz.dissectors.probing.actions import CaseActions, delivery_variants_of
 from kiebitz.dissectors.probing.case import Case, is_same_message, to_case_name
-from kiebitz.dissectors.probing.delivery_variants import delivery_variants_of
 from kiebitz.dissectors.probing.mutations import Mutator
 
 _STREAM = "RFC 9293, 2.2 Key TCP Concepts"

@@ -13,10 +13,9 @@ from mutation import Choices
 from snapshots import DATA, unmarked
 from strength import a_few, times
 
-from kiebitz.dissectors.anonymizing.addresses import AddressPseudonyms
 from kiebitz.dissectors.anonymizing.anonymizer import Anonymizer
 from kiebitz.dissectors.anonymizing.frames import anonymized
-from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
+from kiebitz.dissectors.anonymizing.pseudonyms import AddressPseudonyms, Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import DIRECTIONS, Chunk, Direction, Item, Stream
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN

@@ -19,7 +19,7 @@ from kiebitz.dissectors.game.state import seen_by
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.inspection.inspector import Inspector
 from kiebitz.dissectors.model import Chunk, Ids, Message, Stream
-from kiebitz.dissectors.protocols.catan.broadcast_copies import PartialViews
+from kiebitz.dissectors.protocols.catan.table import PartialViews
 from kiebitz.dissectors.registry import BUILT_IN
 
 
