@@ -24,7 +24,7 @@ from kiebitz.dissectors.model import (
 from kiebitz.dissectors.presentation import Presentation
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.conformance import Conformance
+    from kiebitz.dissectors.conformance.expectations import Conformance
     from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 
 
@@ -112,7 +112,7 @@ class Dissector:
 
             messages = dict.fromkeys(row.name for row in self.grammar.rows)
             return packaged_conformance(self.package, messages)
-        from kiebitz.dissectors.conformance.conformance import Conformance
+        from kiebitz.dissectors.conformance.expectations import Conformance
 
         return (self._make_conformance or Conformance)()
 

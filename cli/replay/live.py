@@ -16,9 +16,8 @@ from kiebitz.dissectors.grammar.grammar import blame_of
 from kiebitz.dissectors.inspection.inspector import DIVERGENCE
 from kiebitz.dissectors.model import Direction, Fault, Item
 from kiebitz.dissectors.registry import dissector_of, not_installed
-from kiebitz.dissectors.replay.participants import names_of_roles
 from kiebitz.dissectors.replay.replay_peer import Divergence, DivergencePolicy, ReplayPeer
-from kiebitz.dissectors.replay.script import RecordedLine, Script
+from kiebitz.dissectors.replay.script import RecordedLine, Script, names_of_roles
 from kiebitz.proxy.peers.connections import Peers
 from kiebitz.proxy.system.clock import now_ns
 from kiebitz.services.recording.note import refuse_if_unfinished

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.model import Direction
+
+if TYPE_CHECKING:
+    from kiebitz.dissectors.conformance.bots import BotFactory, SimulatedServerFactory
 
 TargetRole = Literal["server", "client"]
 """The role of the program under test."""
@@ -171,3 +174,22 @@ class Expectations(msgspec.Struct, frozen=True):
 
 
 NO_EXPECTATIONS = Expectations()
+
+
+class Conformance(msgspec.Struct, frozen=True, kw_only=True):
+    """Expected reactions, bots and timeouts of a protocol.
+
+    Attributes:
+        expectations: Expected reactions to invalid messages, and ways to break the rules.
+        bot: Factory for simulated clients; without it, only a recorded game leads to a case's state.
+        simulated_server: Factory for simulated servers.
+        seats: Number of bots at a table.
+        timeouts: Time in seconds that the other side waits for a message, or for an answer to it. Only what
+            the specification says, or what all servers do.
+    """
+
+    expectations: Expectations = NO_EXPECTATIONS
+    bot: BotFactory | None = None
+    simulated_server: SimulatedServerFactory | None = None
+    seats: int = 2
+    timeouts: Mapping[str, float] = MappingProxyType({})

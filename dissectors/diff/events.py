@@ -9,11 +9,17 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 import msgspec
 
 from kiebitz.dissectors.diff.align import Pair
-from kiebitz.dissectors.diff.compared_table import OUTSIDE_GAMES, ComparedTable
 from kiebitz.dissectors.diff.games import Span, match_games, reordered_games
-from kiebitz.dissectors.diff.matching import match_players, player_numbers, player_pairs, shared_numbers
+from kiebitz.dissectors.diff.matching import (
+    OUTSIDE_GAMES,
+    ComparedTable,
+    Order,
+    match_players,
+    player_numbers,
+    player_pairs,
+    shared_numbers,
+)
 from kiebitz.dissectors.diff.normalize import NormalizedEvent, field_key
-from kiebitz.dissectors.diff.order import Order
 from kiebitz.dissectors.diff.pairing import Level, Pairing, pair_events
 from kiebitz.dissectors.diff.players import Match
 from kiebitz.dissectors.diff.result import DifferenceKind, EventDifference, GamePair, TablePair

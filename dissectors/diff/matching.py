@@ -1,16 +1,93 @@
-"""Matching of the players of two tables, so that most of their events are equal."""
+"""Tables to compare, and the matching of their players, so that most of their events are equal."""
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 
-from kiebitz.dissectors.diff.compared_table import ComparedTable
-from kiebitz.dissectors.diff.normalize import key
+import msgspec
+
+from kiebitz.dissectors.diff.normalize import Normalizer, key
 from kiebitz.dissectors.diff.pairing import Keys
 from kiebitz.dissectors.diff.players import Match, by_name, by_seat
 from kiebitz.dissectors.diff.result import Matching, PlayerPair
+from kiebitz.dissectors.model import TableInfo
+
+OUTSIDE_GAMES = 0
+"""Game id of events outside any game."""
+
+
+class ComparedTable(msgspec.Struct, eq=False):
+    """A table and its events in order: their ids, normalized events and games.
+
+    `ranks` has the number of the session's events before each.
+    """
+
+    row: TableInfo
+    normalizer: Normalizer
+    ids: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    normalized: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    games: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    ranks: array[int] = msgspec.field(default_factory=lambda: array("q"))
+
+    def rank(self, place: int) -> int:
+        """Return the number of the session's events before an index, which may be past the end."""
+        if place < len(self.ranks):
+            return self.ranks[place]
+        return self.ranks[-1] + 1 if self.ranks else 0
+
+    def active_players(self) -> set[int]:
+        """Return the players that occur in its events."""
+        normalized, player_of = self.normalizer.events, self.normalizer.roster.player_of
+        parts = (part for number in set(self.normalized) for part in normalized[number].parts)
+        player_numbers = {
+            stay for part in parts for stay in (*part.players, *(who for one in part.keyed for who, _ in one))
+        }
+        return {player_of[stay] for stay in player_numbers}
+
+    def endings(self) -> list[int]:
+        """Return the indexes of the events that only report the end of a connection."""
+        normalized = self.normalizer.events
+        return [place for place, number in enumerate(self.normalized) if normalized[number].is_ending]
+
+    def strands(self, without: Collection[int]) -> dict[int, list[int]]:
+        """Return the indexes of all other events by game, in the order in which the games begin."""
+        found: dict[int, list[int]] = {}
+        for place, game in enumerate(self.games):
+            if place not in without:
+                found.setdefault(game, []).append(place)
+        return found
+
+
+Events = tuple[int, int]
+"""The ids of the same event in both sessions."""
+
+FirstMessages = Callable[[int], Mapping[int, int]]
+"""The first message of an event on each stream, by stream."""
+
+
+class Order:
+    """The order of events on the streams of two sessions."""
+
+    def __init__(self, a: FirstMessages, b: FirstMessages) -> None:
+        self._first_messages = (cache(a), cache(b))
+
+    def is_kept(self, event: Events, crossed: Iterable[Events]) -> bool:
+        """Return True if each stream has an event on the same side of the `crossed` ones in both sessions."""
+        return all(
+            self._orders(0, event, other) == self._orders(1, event, other) != (0, 0) for other in crossed
+        )
+
+    def _orders(self, side: int, event: Events, other: Events) -> tuple[int, int]:
+        """Return the numbers of streams with both events that have `event` first, and `other` first."""
+        one, two = self._first_messages[side](event[side]), self._first_messages[side](other[side])
+        both = one.keys() & two.keys()
+        before = sum(one[stream] < two[stream] for stream in both)
+        return before, len(both) - before
+
 
 _SEAT_MARGIN = 20
 """Players are matched by seat only if that makes more than one event in this many equal."""

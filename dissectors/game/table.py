@@ -6,8 +6,10 @@ A table reports events, state and violations to its context. It uses no clock, o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
 from types import MappingProxyType
+from typing import Any
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, EventLog, broadcast_key
@@ -107,3 +109,19 @@ class SimpleTable(GameTable):
         if self._log is not None:
             self._log.forget(stream.id)
         self.disconnected(stream, ts_ns)
+
+
+MakeTable = Callable[[TableInfo, Ids, Findings], GameTable]
+
+
+def is_part_of(reference: str, package: str) -> bool:
+    """Return True if a reference is `PACKAGE.MODULE:NAME`, so that it does not lead out of the package."""
+    module, _, name = reference.partition(":")
+    parts = (*module.split("."), name)
+    return parts[0] == package.rpartition(".")[2] and len(parts) > 2 and all(map(str.isidentifier, parts))
+
+
+def python_part(reference: str, package: str) -> Any:
+    """Return an object of a package, such as `okey.table:OkeyTable` of a package `okey`."""
+    assert is_part_of(reference, package), f"{reference} is no part of {package}"
+    return resolve_name(f"{package.rpartition('.')[0]}.{reference}".removeprefix("."))

@@ -19,8 +19,7 @@ from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.field_type import UNWRITABLE
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import OPPOSITE, Direction
-from kiebitz.dissectors.probing.baseline import Baseline
-from kiebitz.dissectors.probing.message_reader import MessageReader
+from kiebitz.dissectors.probing.baseline import Baseline, MessageReader
 from kiebitz.dissectors.probing.routes import Address, InjectionPoint, Route
 from kiebitz.dissectors.replay.replay_peer import AwaitPeer, InputResult, PeerAction, SendBytes, WaitUntil
 from kiebitz.dissectors.replay.script import StreamRole

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.game.assembly import python_part
+from kiebitz.dissectors.game.table import python_part
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.framing import AnyLineFramer, DatagramFramer, Framer, LineFramer
 from kiebitz.dissectors.grammar.grammar import NAMELESS, Grammar

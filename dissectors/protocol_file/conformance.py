@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kiebitz.dissectors.conformance.conformance import Conformance
-from kiebitz.dissectors.conformance.expectations import Expectations, Spelling
-from kiebitz.dissectors.game.assembly import python_part
+from kiebitz.dissectors.conformance.expectations import Conformance, Expectations, Spelling
+from kiebitz.dissectors.game.table import python_part
 from kiebitz.dissectors.protocol_file.packaged import packaged_file
 from kiebitz.dissectors.protocol_file.specification import Specification
 

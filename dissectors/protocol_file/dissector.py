@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.filters.parser import parse_expression
 from kiebitz.dissectors.filters.syntax import Lookup
-from kiebitz.dissectors.game.assembly import MakeTable, python_part
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.game.table import SimpleTable
+from kiebitz.dissectors.game.table import MakeTable, SimpleTable, python_part
 from kiebitz.dissectors.game.view import Scene, View
 from kiebitz.dissectors.grammar.field_type import IdentifierKind
 from kiebitz.dissectors.grammar.grammar import (
@@ -24,7 +23,7 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.presentation import Presentation
+from kiebitz.dissectors.presentation import Presentation, Query
 from kiebitz.dissectors.protocol_file.codecs import codec_of, framer_of
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO, expressions_in, path_of
 from kiebitz.dissectors.protocol_file.game.board import Board, states_of
@@ -41,12 +40,11 @@ from kiebitz.dissectors.protocol_file.sections import EventSpec, RuleSpec
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.templates import value_words, word_of
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
-from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.statistics import Counts, Sample, Statistic, of_each
 from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.conformance.conformance import Conformance
+    from kiebitz.dissectors.conformance.expectations import Conformance
 
 
 class FileDissector(Dissector):

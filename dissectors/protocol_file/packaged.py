@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 
-from kiebitz.dissectors.game.assembly import MakeTable, python_part
+from kiebitz.dissectors.game.table import MakeTable, python_part
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, IdentifierKinds, KeysOf
 from kiebitz.dissectors.grammar.framing import Framer

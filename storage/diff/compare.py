@@ -20,10 +20,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kiebitz.dissectors.diff.compared_table import ComparedTable
 from kiebitz.dissectors.diff.events import TableComparison, TableFindings
-from kiebitz.dissectors.diff.matching import shared_numbers
-from kiebitz.dissectors.diff.order import Order
+from kiebitz.dissectors.diff.matching import ComparedTable, Order, shared_numbers
 from kiebitz.dissectors.diff.result import DiagnosticDifference, Difference, DifferenceKind, TablePair
 from kiebitz.dissectors.game.context import DIALECT
 from kiebitz.dissectors.grammar.grammar import to_json

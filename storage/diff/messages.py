@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kiebitz.dissectors.diff.compared_table import OUTSIDE_GAMES, ComparedTable
-from kiebitz.dissectors.diff.matching import shared_numbers
+from kiebitz.dissectors.diff.matching import OUTSIDE_GAMES, ComparedTable, shared_numbers
 from kiebitz.dissectors.diff.normalize import Normalizer
 from kiebitz.dissectors.diff.players import Match, Roster
 from kiebitz.dissectors.diff.result import Conversations, DifferenceKind, MessageDifference

@@ -27,9 +27,8 @@ from kiebitz.dissectors.conformance.bots import (
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.dissectors.probing.baseline import SpellingStyle
+from kiebitz.dissectors.probing.baseline import MessageReader, SpellingStyle
 from kiebitz.dissectors.probing.case_generator import generate_cases
-from kiebitz.dissectors.probing.message_reader import MessageReader
 from kiebitz.dissectors.registry import dissector_of
 
 ENOUGH_S = 200.0

@@ -13,7 +13,6 @@ from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocols.cgml.dissector import CGML
 from kiebitz.dissectors.protocols.maexchen.dissector import MAEXCHEN
 from kiebitz.dissectors.protocols.okey.dissector import OKEY
-from kiebitz.dissectors.replay.participants import names_of_roles
 from kiebitz.dissectors.replay.replay_peer import (
     AwaitPeer,
     CloseConnection,
@@ -30,6 +29,7 @@ from kiebitz.dissectors.replay.script import (
     StreamClosing,
     StreamOpening,
     StreamRole,
+    names_of_roles,
 )
 
 BLOCKS = blocks(DATA / "replayed_peers.txt")

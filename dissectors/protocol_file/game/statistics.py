@@ -8,10 +8,9 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from kiebitz.dissectors.game.assembly import python_part
 from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.game.table import LimitError
+from kiebitz.dissectors.game.table import LimitError, python_part
 from kiebitz.dissectors.grammar.grammar import EventKind
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocol_file.expressions import (

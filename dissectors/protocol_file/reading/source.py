@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from kiebitz.dissectors.game.assembly import is_part_of
+from kiebitz.dissectors.game.table import is_part_of
 from kiebitz.dissectors.protocol_file.reading import notation
 from kiebitz.dissectors.protocol_file.reading.notation import near
 from kiebitz.dissectors.protocol_file.reading.positions import Mistake, Place, Step, TomlPlaces

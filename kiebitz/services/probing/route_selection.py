@@ -16,9 +16,8 @@ from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.probing.case import Case
 from kiebitz.dissectors.probing.client_route import ClientRoute
 from kiebitz.dissectors.probing.routes import RecordedRoute, Route
-from kiebitz.dissectors.probing.server_route import ServerRoute
+from kiebitz.dissectors.probing.server_route import ServerRoute, SimulatedTable
 from kiebitz.dissectors.probing.simulated_route import RouteGoal
-from kiebitz.dissectors.probing.simulated_table import SimulatedTable
 from kiebitz.dissectors.registry import dissector_of, file_of
 from kiebitz.dissectors.replay.script import Script
 from kiebitz.proxy.relay.modes import endpoint

@@ -24,7 +24,7 @@ from kiebitz.dissectors.conformance.bots import (
 )
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.grammar.grammar import Decoded
-from kiebitz.dissectors.probing.simulated_table import SimulatedTable
+from kiebitz.dissectors.probing.server_route import SimulatedTable
 from kiebitz.dissectors.registry import dissector_of
 from peers.frames import Frames
 from peers.program import Died, LinePlayer, LineServer, Link, Program, Setup
