@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE, Fields
 from kiebitz.dissectors.grammar.grammar import Grammar, ImpliedBy, shortened
 from kiebitz.dissectors.model import Direction, Event
 
@@ -58,7 +58,7 @@ class Identity:
         self.differing_copies = frozenset(differing_copies)
         self.hidden_state = tuple(hidden_state)
 
-    def introduced(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
+    def introduced(self, name: str, direction: Direction, fields: Fields) -> str | None:
         """Return the player's name in a login message; None if it has none."""
         if direction != "c2s" or name not in self.login_messages:
             return None

@@ -11,6 +11,7 @@ import msgspec
 
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.table import python_part
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import EventKind, Grammar, shortened
 from kiebitz.dissectors.grammar.sentences import (
     CALLED,
@@ -131,7 +132,7 @@ class Presentation:
             value = named(value, self._grammar.data_identifiers.get(field), called(data[CALLED]))
         return self.words(value)
 
-    def gloss(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> str | None:
+    def gloss(self, name: str, direction: Direction, fields: Fields) -> str | None:
         """Return a few English words for a message, None if its name is English."""
         if not self._grammar.foreign:
             return None

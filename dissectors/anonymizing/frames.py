@@ -7,16 +7,15 @@ bytes, decoded or not, that is neither the protocol's own nor a pseudonym.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.anonymizing.pseudonyms import Pseudonyms
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.field_type import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE, Fields
 from kiebitz.dissectors.grammar.fields import PartsText
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
@@ -56,7 +55,7 @@ def anonymized(frame: bytes, direction: Direction, dissector: Dissector, pseudon
     return written[:start] + masked(written[start:], known, pseudonyms)
 
 
-def _joined(row: MessageType, fields: Mapping[str, Any]) -> Iterator[str]:
+def _joined(row: MessageType, fields: Fields) -> Iterator[str]:
     """Yield the texts of values with parts, between which there may be nothing."""
     for field in row.fields:
         if isinstance(field.type, PartsText) and field.name in fields:
@@ -68,8 +67,8 @@ def _rewritten(
     frame: bytes,
     direction: Direction,
     dissector: Dissector,
-    before: Mapping[str, Any],
-    fields: Mapping[str, Any],
+    before: Fields,
+    fields: Fields,
 ) -> bytes:
     """Return a message with replaced fields, except those that cannot be encoded in as many bytes."""
     written, now = frame, dict(before)

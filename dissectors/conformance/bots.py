@@ -11,14 +11,14 @@ import heapq
 import random
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import msgspec
 
-Fields = Mapping[str, Any]
+from kiebitz.dissectors.grammar.field_type import Fields
 
 MAX_PENDING = 1000
 """Maximum number of pending messages; further questions of a peer are left unanswered."""

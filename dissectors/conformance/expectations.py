@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from kiebitz.dissectors.game.state import State
-from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import Fields, IdentifierKind
 from kiebitz.dissectors.model import Direction
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ Reaction = Literal["answers", "refuses", "ignores", "closes"]
 connection."""
 
 ANY_REACTION: tuple[Reaction, ...] = ("answers", "refuses", "ignores", "closes")
-
-Fields = Mapping[str, Any]
 
 
 class NotApplicable(Exception):
@@ -136,6 +134,10 @@ class Spelling(msgspec.Struct, frozen=True):
     messages: str = "*"
 
 
+FieldChange = Callable[[Fields, Situation], Fields]
+"""Function from the fields of a message to others that break a rule."""
+
+
 class RuleViolation(msgspec.Struct, frozen=True):
     """A way to break a rule of the table: a message with other fields.
 
@@ -147,7 +149,7 @@ class RuleViolation(msgspec.Struct, frozen=True):
     rule: str
     message: str
     role: TargetRole
-    fields: Callable[[Fields, Situation], Fields]
+    fields: FieldChange
     sends: str | None = None
 
 

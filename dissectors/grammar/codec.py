@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
-from kiebitz.dissectors.grammar.field_type import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE, Fields, WireType
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -41,10 +40,10 @@ class Codec(ABC):
         return unreadable(violation)
 
     @abstractmethod
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         """Return the frame of a message; raise ValueError if no row of the grammar has these fields."""
 
-    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def rewrite(self, frame: bytes, direction: Direction, fields: Fields) -> bytes:
         """Return the frame with other values in its fields and, if possible, its original spelling.
 
         Otherwise it has the spelling of the specification. Raises ValueError if no row of this name has these
@@ -66,18 +65,14 @@ class Codec(ABC):
             f"{direction} {row.name} cannot be written with these fields: {wanted[:_MAX_QUOTED]}"
         )
 
-    def _spellings(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> Iterator[bytes]:
+    def _spellings(self, frame: bytes, row: MessageType, before: Fields, fields: Fields) -> Iterator[bytes]:
         """Yield the patched frame, then one in the specification's spelling, if they can be made."""
         with suppress(*UNWRITABLE):
             yield self.patch(frame, row, before, fields)
         with suppress(*UNWRITABLE):
             yield self.encode(row.name, row.direction, fields)
 
-    def patch(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
+    def patch(self, frame: bytes, row: MessageType, before: Fields, fields: Fields) -> bytes:
         """Return a frame of this row with only the bytes of changed values replaced.
 
         `before` are the frame's fields. Raises ValueError if it cannot be done. `rewrite` checks that the
@@ -136,11 +131,11 @@ class Codec(ABC):
     wire_fallback = "text"
     """Kind of wire type for a field type without a declarative description."""
 
-    def wire_format(self) -> Mapping[str, Any] | None:
-        """Return a declarative description of the format, if there is one; see `wireshark.script`."""
+    def wire_format(self) -> WireType | None:
+        """Return a declarative description of the format, if there is one."""
         return None
 
-    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+    def wire_row(self, row: MessageType) -> WireType:
         """Return what else describes a row, beside its name and its fields."""
         return {}
 

@@ -6,12 +6,13 @@ frame once more and consumes each byte exactly once, so that no byte is missing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
 
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import Decoded, Path, value_at
 
 Kind = Literal["name", "field", "markup", "ignored", "unread", "rest"]
@@ -127,7 +128,7 @@ def not_understood(decoded: Decoded) -> tuple[Kind, str]:
     return "unread", _UNREAD
 
 
-def _with_values(pieces: list[Piece], fields: Mapping[str, Any]) -> tuple[Piece, ...]:
+def _with_values(pieces: list[Piece], fields: Fields) -> tuple[Piece, ...]:
     """Return the pieces, with a value in the innermost piece of each path.
 
     If a path occurs twice, the last piece counts, as for duplicate members in JSON.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from kiebitz.dissectors.grammar.field_type import WireType
 
 LINE_ENDS = b"\r\n"
 
@@ -65,7 +67,7 @@ class Envelope:
         start, end = self.body(frame)
         return frame[:start] + body + frame[end:]
 
-    def wire_framing(self) -> Mapping[str, Any] | None:
+    def wire_framing(self) -> WireType | None:
         """Return a declarative description of the framing, None for that of the framer's type."""
         return {"kind": "lines", "cr": True} if self.has_any_line_end else None
 

@@ -13,6 +13,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+Fields = Mapping[str, Any]
+"""The values of a message's fields by name."""
+
+WireType = Mapping[str, Any]
+"""A field type or a format as a JSON value: its `kind`, as named in `wireshark/runtime/`, and parameters.
+
+`framing` of a format, if given, describes the framing likewise.
+"""
+
 LONG = 5000
 """Length of a text that is too long, in characters."""
 
@@ -229,8 +238,8 @@ class FieldType(ABC):
         """Return what is unusual but harmless about a valid text, or None."""
         return None
 
-    def wire_type(self) -> Mapping[str, Any] | None:
-        """Return a declarative description of the type, None if there is none; see `wireshark.script`."""
+    def wire_type(self) -> WireType | None:
+        """Return a declarative description of the type, None if there is none."""
         return None
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:

@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.field_type import (
     FieldType,
     IdentifierKind,
     Mismatch,
+    WireType,
     Wrong,
     other_case,
 )
@@ -70,14 +71,14 @@ class Text(FieldType):
     def encode(self, value: Any) -> str:
         return str(value)
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "text"}
 
 
 class AnyText(Text):
     """Any text, of which nothing is known."""
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "text", "any": True}
 
 
@@ -97,7 +98,7 @@ class Rest(Text):
     def encode(self, value: Any) -> str:
         return f"{self.before}{value}"
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "rest", "before": self.before or None}
 
 
@@ -126,7 +127,7 @@ class Word(FieldType):
             raise ValueError(f"{value!r} is not {self.title}")
         return text
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "choice", "values": {text: _wire_value(value) for text, value in self.values.items()}}
 
     def wrong_values(self) -> Iterator[Wrong]:
@@ -232,7 +233,7 @@ class Number(FieldType):
         for kind, title, value in beyond_limits(self.limits) if self.limits is not None else ():
             yield Wrong(kind, title, str(value))
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {
             "kind": "number",
             "whole": self.is_whole,
@@ -448,7 +449,7 @@ class ListText(PartsText):
         texts = self.encode_tokens(value) or [""] * self._size
         return self.tokenizer.joined((texts * ((self.most or 0) + 1))[: ((self.most or 0) + 1) * self._size])
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         if self.is_counted and not self.is_spread:
             return {"kind": "text", "limit": "its parts are not checked"}
         limits = {"least": self.least or None, "most": self.most, "nulls": self.nulls or None}
@@ -582,7 +583,7 @@ class ObjectText(PartsText):
             if kind is not self._tail:
                 yield from self._wrong_inside(kind, name, number)
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         if self.is_counted and not self.is_spread:
             return {"kind": "text", "limit": "its parts are not checked"}
         return {
@@ -660,7 +661,7 @@ def error_place(
     return tokenizer.part(text, token, error.start, error.end)
 
 
-def wire_type_of(kind: FieldType) -> Mapping[str, Any]:
+def wire_type_of(kind: FieldType) -> WireType:
     """Return the declarative description of a part's type."""
     return kind.wire_type() or {"kind": "text", "limit": f"{kind.title} is not checked"}
 

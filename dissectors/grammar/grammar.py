@@ -17,7 +17,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind, IdentifierKinds, Rename, Replace
+from kiebitz.dissectors.grammar.field_type import (
+    Fields,
+    FieldType,
+    IdentifierKind,
+    IdentifierKinds,
+    Rename,
+    Replace,
+)
 from kiebitz.dissectors.grammar.lenient import Lenient
 from kiebitz.dissectors.model import Blame, Direction, Group, Severity
 from kiebitz.dissectors.suggestions import suggestion_in
@@ -164,31 +171,31 @@ class MessageType(_MessageHead, frozen=True, kw_only=True, eq=False):
         """True if no two messages of this type are the same."""
         return any(field.generated for field in self.fields)
 
-    def matches(self, fields: Mapping[str, Any]) -> bool:
+    def matches(self, fields: Fields) -> bool:
         """Return True if a message of this name with these fields can be of this row."""
         return {field.name for field in self.fields} >= {*fields}
 
-    def has_values(self, fields: Mapping[str, Any]) -> bool:
+    def has_values(self, fields: Fields) -> bool:
         """Return True if these are all the fields that a message of this row must have, with its values."""
         return all(
             field.type.has(fields[field.name]) if field.name in fields else field.optional
             for field in self.fields
         )
 
-    def renamed(self, fields: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
+    def renamed(self, fields: Fields, rename: Rename) -> dict[str, Any]:
         """Return the fields with every identifier replaced by `rename`."""
         return self.with_each(fields, lambda kind, value: kind.renamed(value, rename))
 
-    def anonymized(self, fields: Mapping[str, Any], replace: Replace, rename: Rename) -> dict[str, Any]:
+    def anonymized(self, fields: Fields, replace: Replace, rename: Rename) -> dict[str, Any]:
         """Return the fields with everything personal replaced; see `FieldType.anonymized`."""
         return self.with_each(fields, lambda kind, value: kind.anonymized(value, replace, rename))
 
-    def with_each(self, fields: Mapping[str, Any], change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
+    def with_each(self, fields: Fields, change: Callable[[FieldType, Any], Any]) -> dict[str, Any]:
         """Return the fields with `change` applied to each."""
         types = {field.name: field.type for field in self.fields}
         return {name: change(types[name], value) for name, value in fields.items()}
 
-    def identifiers(self, fields: Mapping[str, Any]) -> list[tuple[IdentifierKind, Any]]:
+    def identifiers(self, fields: Fields) -> list[tuple[IdentifierKind, Any]]:
         """Return the identifiers in the fields, with their kinds, in order."""
         found: list[tuple[IdentifierKind, Any]] = []
 
@@ -199,7 +206,7 @@ class MessageType(_MessageHead, frozen=True, kw_only=True, eq=False):
         self.renamed(fields, note)
         return found
 
-    def player_names(self, fields: Mapping[str, Any]) -> list[str]:
+    def player_names(self, fields: Fields) -> list[str]:
         """Return the players' names in the fields, in order."""
         named = self.identifiers(fields)
         return [value for kind, value in named if kind.of_player and isinstance(value, str)]
@@ -443,7 +450,7 @@ class Grammar:
         """
         return sum(row.deviation is None for row in self.rows_named(direction, name)) > 1
 
-    def row_of(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> MessageType | None:
+    def row_of(self, name: str, direction: Direction, fields: Fields) -> MessageType | None:
         """Return the first row of a message name with these fields, if possible one that has their values."""
         rows = [row for row in self.rows_named(direction, name) if row.matches(fields)]
         if len(rows) < 2:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch, Wrong
+from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch, WireType, Wrong
 from kiebitz.dissectors.grammar.fields import PartsText, Text, quoted, wire_type_of, written
 from kiebitz.dissectors.grammar.grammar import Path
 from kiebitz.dissectors.grammar.tokens import Token, Tokenizer
@@ -46,7 +46,7 @@ class FixedText(FieldType):
     def _around(self, wrong: Wrong, value: Any) -> str:
         return f"{self.before}{wrong.of(value)}{self.after}"
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         item = wire_type_of(self.kind)
         return {"kind": "fixed", "before": self.before, "after": self.after, "item": item}
 
@@ -91,7 +91,7 @@ class FixedWords(PartsText):
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> Any:
         return change(self.kind, value)
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         separator = self.tokenizer.separator
         return {
             "kind": "fixed",
@@ -139,5 +139,5 @@ class Cutter(Tokenizer):
     def quoted(self, text: str, pad: str = "") -> str:
         return text
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         return {"separator": "", "cut": [most for _, most in self._parts]}

@@ -16,7 +16,7 @@ import msgspec
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.field_type import UNWRITABLE, FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE, Fields, FieldType, Mismatch, WireType
 from kiebitz.dissectors.grammar.fields import PartsText
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
@@ -128,7 +128,7 @@ class LayoutCodec(Codec):
         """Return the name and the fields of a frame in the order of their bytes, as far as it has them."""
 
     @abstractmethod
-    def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
+    def write_message(self, row: MessageType, fields: Fields) -> bytes:
         """Return the bytes of a message of this row without its envelope; raise ValueError if impossible."""
 
     @abstractmethod
@@ -154,7 +154,7 @@ class LayoutCodec(Codec):
             return unreadable(violation)
         return Decoded(decoded.row, decoded.fields, decoded.fields_json, False, (violation,))
 
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         rows = self.grammar.rows_named(direction, name)
         return self.encoded(rows, name, direction, fields, self.write_message)
 
@@ -163,7 +163,7 @@ class LayoutCodec(Codec):
         rows: Sequence[MessageType],
         name: str,
         direction: Direction,
-        fields: Mapping[str, Any],
+        fields: Fields,
         write: Callable[[MessageType, Mapping[str, Any]], bytes],
     ) -> bytes:
         """Return the frame of the first row that has these fields and decodes to them; see `encode`."""
@@ -181,13 +181,11 @@ class LayoutCodec(Codec):
                 return frame
         raise ValueError(f"{direction} {name} has no row with these fields: {shortened(wanted, MAX_QUOTED)}")
 
-    def has_all(self, row: MessageType, fields: Mapping[str, Any]) -> bool:
+    def has_all(self, row: MessageType, fields: Fields) -> bool:
         """Return True if a message has all fields that it needs."""
         return all(field.name in fields or field.optional for field in row.fields)
 
-    def patch(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
+    def patch(self, frame: bytes, row: MessageType, before: Fields, fields: Fields) -> bytes:
         parts = {part.path: part for part in walk(self.layout(frame, row)) if part.type is not None}
         pieces: dict[Place, bytes] = {}
         for path in differences(before, fields):
@@ -261,7 +259,7 @@ class LayoutCodec(Codec):
             return super().as_text(frame, row, field, text)
         return text.encode(self.encoding, "surrogateescape")
 
-    def wire_format(self) -> Mapping[str, Any]:
+    def wire_format(self) -> WireType:
         return {
             "framing": self.envelope.wire_framing(),
             "encoding": self.encoding,
@@ -274,10 +272,10 @@ class LayoutCodec(Codec):
         return self.envelope.wire_parts
 
     @abstractmethod
-    def wire_details(self) -> Mapping[str, Any]:
+    def wire_details(self) -> WireType:
         """Return what describes this format, with its `kind`."""
 
-    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+    def wire_row(self, row: MessageType) -> WireType:
         sent = self.sent_name(row)
         if not isinstance(sent, str):
             return {"code": str(sent)}

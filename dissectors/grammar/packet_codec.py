@@ -15,7 +15,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.dissection_tree import Piece, whole
 from kiebitz.dissectors.grammar.envelope import LINE_ENDS, PacketEnvelope
-from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import WHOLE_REST, FieldType, Mismatch, WireType
 from kiebitz.dissectors.grammar.fields import (
     MAX_QUOTED,
     ListText,
@@ -439,7 +439,7 @@ class PacketCodec(TextCodec):
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         return self.decode(frame, direction).row is not None
 
-    def wire_format(self) -> Mapping[str, Any]:
+    def wire_format(self) -> WireType:
         forms = {each: self.forms(each) for each in DIRECTIONS}
         kinds: list[Container[bytes]] = []
         for form in (form for each in forms.values() for form in each.forms.values()):
@@ -479,7 +479,7 @@ class PacketCodec(TextCodec):
         mark = self.mark.encode(self.encoding)
         return bool(mark) and all(word.startswith(mark) for word in kind)
 
-    def _wire_kind(self, kind: Container[bytes]) -> Mapping[str, Any]:
+    def _wire_kind(self, kind: Container[bytes]) -> WireType:
         if isinstance(kind, frozenset):
             words = {lua_bytes(word): True for word in sorted(kind)}
             return {"words": words, "marked": self._is_marked(kind) or None}
@@ -492,7 +492,7 @@ class PacketCodec(TextCodec):
         return " ⏎ ".join([name, *names, *([end] if end else [])])
 
 
-def _wire_form(forms: PacketForms, form: PacketForm, kinds: Sequence[Container[bytes]]) -> Mapping[str, Any]:
+def _wire_form(forms: PacketForms, form: PacketForm, kinds: Sequence[Container[bytes]]) -> WireType:
     """Return the declarative description of a form; lines are numbers of their kinds."""
     if form.counted is None:
         misspelt = {lua_bytes(line): True for line in sorted(forms.misspelt_ends[form.end])}

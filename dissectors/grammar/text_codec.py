@@ -22,7 +22,7 @@ import msgspec
 
 from kiebitz.dissectors.grammar.dissection_tree import Pieces
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import Fields, FieldType, Mismatch, WireType
 from kiebitz.dissectors.grammar.fields import PartsText, Rest, error_place, token_types, written
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
@@ -376,7 +376,7 @@ class TextCodec(LayoutCodec):
             return fields, self.error("surplus-fields", text, place, self.notation(row), row.clause)
         return fields, self.missing(sent, row, fields)
 
-    def missing(self, sent: Sent, row: MessageType, fields: Mapping[str, Any]) -> Violation:
+    def missing(self, sent: Sent, row: MessageType, fields: Fields) -> Violation:
         """Return the error of a message that ends before a field."""
         names = [field.name for field in row.fields if not field.optional and field.name not in fields]
         text = f"{row.name} ends before its {', '.join(names)}"
@@ -536,7 +536,7 @@ class TextCodec(LayoutCodec):
             parts.append(sent.other_part(sent.end_of(first + used), len(sent.text), "ignored", SURPLUS))
         return parts
 
-    def encode_padded(self, name: str, direction: Direction, fields: Mapping[str, Any], pad: str) -> bytes:
+    def encode_padded(self, name: str, direction: Direction, fields: Fields, pad: str) -> bytes:
         """Encode a message in the dialect with this padding, whose rows come first; see `Codec.encode`."""
         rows = self.grammar.rows_named(direction, name)
         if pad:
@@ -544,10 +544,10 @@ class TextCodec(LayoutCodec):
             rows = tuple(sorted(rows, key=lambda row: (row.deviation is not None) != is_late))
         return self.encoded(rows, name, direction, fields, partial(self._message, pad=pad))
 
-    def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
+    def write_message(self, row: MessageType, fields: Fields) -> bytes:
         return self._message(row, fields, "")
 
-    def _message(self, row: MessageType, fields: Mapping[str, Any], pad: str) -> bytes:
+    def _message(self, row: MessageType, fields: Fields, pad: str) -> bytes:
         texts = self._head(row)
         left = len(fields)
         for field in row.fields:
@@ -577,9 +577,7 @@ class TextCodec(LayoutCodec):
             return self.tokenizer.joined(texts, pad) if texts else None
         return self.tokenizer.quoted(written(kind, value, pad), pad)
 
-    def patch(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
+    def patch(self, frame: bytes, row: MessageType, before: Fields, fields: Fields) -> bytes:
         if before.keys() != fields.keys() or is_counted(row):
             pad = self._pad_of(self.sent(frame).text, row)
             return self.encode_padded(row.name, row.direction, fields, pad)
@@ -621,7 +619,7 @@ class TextCodec(LayoutCodec):
     def wire_parts(self) -> Sequence[str]:
         return (*super().wire_parts(), "positional")
 
-    def wire_details(self) -> Mapping[str, Any]:
+    def wire_details(self) -> WireType:
         details = {
             "unstripped": self._strip == b"",
             "filled": not self.empty_fields,

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from operator import methodcaller
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
+
+from kiebitz.dissectors.grammar.field_type import WireType
 
 JSON_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 """An escape that JSON allows (RFC 8259, 7 Strings)."""
@@ -139,8 +141,8 @@ class Tokenizer(ABC):
         return first, places[end - 1][1] if end > start else first
 
     @abstractmethod
-    def wire(self) -> Mapping[str, Any]:
-        """Return a declarative description; see `wireshark.script`."""
+    def wire(self) -> WireType:
+        """Return a declarative description."""
 
 
 class Splitter(Tokenizer):
@@ -216,7 +218,7 @@ class Splitter(Tokenizer):
             return not text or any(blank in text for blank in self._blanks)
         return (text + self.separator).find(self.separator) != len(text)
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         limit = self._limit if self._limit >= 0 else None
         found = {"blanks": self._blanks or None, "quote": self.quote or None, "splits": limit}
         return {"separator": self.separator, **found}
@@ -312,5 +314,5 @@ class PaddedQuotes(Tokenizer):
         ends = (piece["quoted"][-1:] for piece in self._pieces.finditer(text) if piece["quoted"])
         return next((end for end in ends if end in self.pads), None)
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         return {"separator": " ", "quote": self.quote, "pads": "".join(self.pads)}

@@ -14,7 +14,7 @@ import msgspec
 
 from kiebitz.dissectors.conformance.expectations import NotApplicable, Spelling
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.field_type import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE, Fields
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.probing.actions import line_end_of, swap_line_ends
@@ -82,7 +82,7 @@ class SpellingStyle:
                 ends = line_end_of(frame), line_end_of(plain)
                 self._has_other_ends = ends[0] != ends[1] and ends[0] == swap_line_ends(ends[1])
 
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         """Encode a message as this target would. Raises ValueError if no row has these fields."""
         frame = self._dissector.codec.encode(name, direction, fields)
         for spelling in self._dissector.conformance.expectations.spellings:

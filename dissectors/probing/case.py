@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from kiebitz.dissectors.conformance.bots import Fields, TargetMessage
+from kiebitz.dissectors.conformance.bots import TargetMessage
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, Expectation, Situation, TargetRole
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.field_type import UNWRITABLE
+from kiebitz.dissectors.grammar.field_type import UNWRITABLE, Fields
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType
 from kiebitz.dissectors.probing import actions
 from kiebitz.dissectors.probing.actions import CaseActions

@@ -18,7 +18,14 @@ from kiebitz.dissectors.conformance.expectations import (
     UnsuitableMoment,
 )
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, UNWRITABLE, IdentifierKind, Mismatch, Wrong
+from kiebitz.dissectors.grammar.field_type import (
+    UNKNOWN_WORD,
+    UNWRITABLE,
+    Fields,
+    IdentifierKind,
+    Mismatch,
+    Wrong,
+)
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Place, replaced, to_json
 from kiebitz.dissectors.model import Direction
 
@@ -209,7 +216,7 @@ class Mutator:
             raise NotApplicable("the message is invalid before any change")
         return decoded, decoded.row
 
-    def _rewritten(self, frame: bytes, fields: Mapping[str, Any]) -> bytes:
+    def _rewritten(self, frame: bytes, fields: Fields) -> bytes:
         try:
             mutated = self._dissector.codec.rewrite(frame, self._direction, fields)
         except UNWRITABLE as error:

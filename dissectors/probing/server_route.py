@@ -14,7 +14,6 @@ from kiebitz.dissectors.conformance.bots import (
     BotStep,
     Disconnect,
     Done,
-    Fields,
     Reconnect,
     SendMessage,
     SimulatedServer,
@@ -22,6 +21,7 @@ from kiebitz.dissectors.conformance.bots import (
     Wait,
 )
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.probing.baseline import Baseline
 from kiebitz.dissectors.probing.routes import Address, InjectionPoint
 from kiebitz.dissectors.probing.simulated_route import RouteGoal, SimulatedConnection, SimulatedRoute

@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import (
@@ -15,8 +15,10 @@ from kiebitz.dissectors.grammar.field_type import (
     OUTSIDE_ASCII,
     TOO_LONG,
     UNKNOWN_WORD,
+    Fields,
     FieldType,
     Mismatch,
+    WireType,
     Wrong,
 )
 from kiebitz.dissectors.grammar.fields import (
@@ -191,7 +193,7 @@ class Binary(FieldType):
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
         """Return the value at `at`, and its end; raise Mismatch with byte offsets."""
 
-    def unpack_after(self, data: bytes, at: int, end: int, fields: Mapping[str, Any]) -> tuple[Any, int]:
+    def unpack_after(self, data: bytes, at: int, end: int, fields: Fields) -> tuple[Any, int]:
         """Return the value at `at` after these fields, and its end; see `unpack`."""
         return self.unpack(data, at, end)
 
@@ -284,7 +286,7 @@ class BinaryNumber(Binary):
                 continue
             yield Wrong(kind, title, str(value))
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {
             "kind": "binary_number",
             "whole": not self._is_float,
@@ -328,7 +330,7 @@ class NamedNumber(BinaryNumber):
             self.pack(self._values[text]) if text in self._values else super().pack(self._text.decode(text))
         )
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {**(super().wire_type() or {}), "names": self._numbers.wire_type()}
 
 
@@ -352,7 +354,7 @@ class Varint(Binary):
             raise ValueError(f"{value!r} is not a whole number")
         return write_varint(value)
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "binary_varint_number", "whole": True, "min": 0, "max": 2**64 - 1}
 
 
@@ -378,7 +380,7 @@ class BinaryBoolean(Binary):
     def _bytes_of(self, text: str) -> bytes:
         return bytes([int(text)]) if text.isdigit() and len(text) < 4 else super()._bytes_of(text)
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "binary_boolean"}
 
 
@@ -416,7 +418,7 @@ class BinarySequence(Binary):
             return data.ljust(self.fixed_length, self.fill)
         return data if self.prefix is None else self.prefix.pack(len(data)) + data
 
-    def wire_bounds(self) -> Mapping[str, Any]:
+    def wire_bounds(self) -> WireType:
         """Return the declarative description of the length."""
         return {"length": self.fixed_length, "prefix": self.prefix and self.prefix.wire_type()}
 
@@ -486,7 +488,7 @@ class BinaryText(BinarySequence):
     def _bytes_of(self, text: str) -> bytes:
         return self.wrap(text.encode(self._encoding, "surrogateescape"))
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {
             "kind": "binary_text",
             **self.wire_bounds(),
@@ -516,7 +518,7 @@ class BinaryBytes(BinarySequence):
             raise ValueError(f"{len(data)} bytes are not {self.fixed_length}")
         return self.wrap(data)
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "binary_bytes", **self.wire_bounds()}
 
 
@@ -536,7 +538,7 @@ class BinaryList(Binary):
     def unpack(self, data: bytes, at: int, end: int) -> tuple[Any, int]:
         return self.unpack_after(data, at, end, {})
 
-    def unpack_after(self, data: bytes, at: int, end: int, fields: Mapping[str, Any]) -> tuple[Any, int]:
+    def unpack_after(self, data: bytes, at: int, end: int, fields: Fields) -> tuple[Any, int]:
         count = fields.get(self.count) if isinstance(self.count, str) else self.count
         found: list[Any] = []
         if count is not None and count > end - at:
@@ -565,7 +567,7 @@ class BinaryList(Binary):
             at = upto
             number += 1
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "binary_list", "item": self.item.wire_type(), "count": self.count}
 
 
@@ -598,7 +600,7 @@ class BinaryObject(Binary):
             yield (name,), kind, at, upto
             at = upto
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {
             "kind": "binary_object",
             "fields": [{"name": name, "type": kind.wire_type()} for name, kind in self.fields.items()],

@@ -5,13 +5,13 @@ Each direction may have its own format, some messages have no name, and where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
 from kiebitz.dissectors.grammar.codec import CarriedCodec, Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
+from kiebitz.dissectors.grammar.field_type import Fields, WireType
 from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Grammar, MessageType
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.protocol_file.specification import Specification
@@ -60,7 +60,7 @@ class ChoosingCodec(CarriedCodec):
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         return self._chosen(frame, direction)[0].truncated(frame, direction)
 
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         codec = self._codecs.get((direction, name != NAMELESS))
         if codec is None:
             raise ValueError(f"{direction} {name} is not known")
@@ -70,12 +70,10 @@ class ChoosingCodec(CarriedCodec):
             raise ValueError(f"{direction} {name} with these fields would be another message")
         return frame
 
-    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def rewrite(self, frame: bytes, direction: Direction, fields: Fields) -> bytes:
         return self._chosen(frame, direction)[0].rewrite(frame, direction, fields)
 
-    def patch(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
+    def patch(self, frame: bytes, row: MessageType, before: Fields, fields: Fields) -> bytes:
         return self.inner_of(row)[0].patch(frame, row, before, fields)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
@@ -88,7 +86,7 @@ class ChoosingCodec(CarriedCodec):
         named = self._codecs.get((direction, True))
         return named is not None and named.resembles(frame, direction)
 
-    def wire_format(self) -> Mapping[str, Any] | None:
+    def wire_format(self) -> WireType | None:
         described = {direction: codec.wire_format() or {} for (direction, _), codec in self._codecs.items()}
         runtime = dict.fromkeys(part for each in described.values() for part in each.get("runtime", ()))
         formats = {
@@ -127,10 +125,10 @@ class GuessedCodec(CarriedCodec):
         )
         return msgspec.structs.replace(decoded, violations=violations)
 
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         return self.inner.encode(name, direction, fields)
 
-    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def rewrite(self, frame: bytes, direction: Direction, fields: Fields) -> bytes:
         return self.inner.rewrite(frame, direction, fields)
 
     def anatomy(self, frame: bytes, direction: Direction) -> tuple[Piece, ...]:
@@ -142,6 +140,6 @@ class GuessedCodec(CarriedCodec):
     def resembles(self, frame: bytes, direction: Direction) -> bool:
         return self.inner.resembles(frame, direction)
 
-    def wire_format(self) -> Mapping[str, Any] | None:
+    def wire_format(self) -> WireType | None:
         described = self.inner.wire_format()
         return described and {**described, "framing": {**described["framing"], "kind": self._kind}}

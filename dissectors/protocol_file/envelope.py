@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from kiebitz.dissectors.grammar.envelope import LINE_ENDS, Body, Envelope
+from kiebitz.dissectors.grammar.field_type import WireType
 from kiebitz.dissectors.protocol_file.specification import Format, Framing
 
 _STRIPPED = {"json": b" \t\r\n", "xml": b" \t\r\n", "struct": b""}
@@ -117,7 +117,7 @@ class FileEnvelope(Envelope):
             raise ValueError(f"the message does not fit into {size} bytes")
         return body[:size].ljust(size, b"\0")
 
-    def wire_framing(self) -> Mapping[str, Any]:
+    def wire_framing(self) -> WireType:
         framing = self.framing
         return super().wire_framing() or {
             "kind": "line_fields" if self._has_lines else framing.kind,

@@ -27,6 +27,7 @@ from kiebitz.dissectors.filters.syntax import (
     Sum,
     Term,
 )
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocol_file.patterns import matcher
 from kiebitz.dissectors.protocol_file.values import (
     COUNT,
@@ -64,7 +65,7 @@ class Question(msgspec.Struct, frozen=True):
     """The request that a message answers, None where it is unknown; it may be a guess."""
 
     name: str | None = None
-    fields: Mapping[str, Any] | None = None
+    fields: Fields | None = None
     is_certain: bool = False
 
 
@@ -92,7 +93,7 @@ class Scope:
 
     def __init__(
         self,
-        fields: Mapping[str, Any],
+        fields: Fields,
         who: str | None = None,
         states: Sequence[Mapping[str, Any]] = (),
         *,

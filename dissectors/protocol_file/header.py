@@ -7,14 +7,14 @@ as `6@4 `, has fields with characters around them, and a blank or delimiter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import Fields, FieldType, Mismatch, WireType
 from kiebitz.dissectors.grammar.fields import quoted
 from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.model import Direction
@@ -245,7 +245,7 @@ class Header:
         else:
             read.fields[part.name] = value
 
-    def write(self, sent: Any, fields: Mapping[str, Any], body: bytes) -> bytes:
+    def write(self, sent: Any, fields: Fields, body: bytes) -> bytes:
         """Return the frame of a message; raise ValueError or LookupError if its header cannot be written."""
         pieces: list[bytes | None] = []
         for part in self.parts:
@@ -275,7 +275,7 @@ class Header:
         assert isinstance(kind, Binary)
         return kind.as_bytes(text)
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         """Return the declarative description of the framing."""
         return {
             "kind": self._framing.kind,
@@ -459,7 +459,7 @@ class TextHead:
         wrong = Mismatch(begin, begin + len(sent), error.problem, error.expected, error.code)
         read.error = read.error or (part.name, wrong)
 
-    def write(self, sent: Any, fields: Mapping[str, Any], body: bytes) -> bytes:
+    def write(self, sent: Any, fields: Fields, body: bytes) -> bytes:
         """Return the frame of a message."""
         texts = [
             f"{each.opening}{part.type.encode(fields[part.name])}{each.closing}"
@@ -472,7 +472,7 @@ class TextHead:
         """Return a text as it is written in a field."""
         return text.encode(self._encoding, "surrogateescape")
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         """Return what the description of the framing has in addition."""
         return {
             "before": [

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.grammar.codec import CarriedCodec, Codec
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, whole
-from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.field_type import Fields, Mismatch, WireType
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -133,7 +133,7 @@ class HeaderCodec(CarriedCodec):
         expected = "the end of the message"
         return unreadable(Violation("error", "malformed", "truncated", text, len(frame), 0, expected))
 
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         codec = self._codecs.get((direction, name))
         if codec is None:
             raise ValueError(f"{direction} {name} is not known")
@@ -143,7 +143,7 @@ class HeaderCodec(CarriedCodec):
             raise ValueError(f"{direction} {name} has no row with these fields")
         return frame
 
-    def _written(self, name: str, direction: Direction, fields: Mapping[str, Any], body: bytes) -> bytes:
+    def _written(self, name: str, direction: Direction, fields: Fields, body: bytes) -> bytes:
         if not fields.keys() >= self._needed:
             raise ValueError(f"{direction} {name} lacks fields of the header")
         frame = self.header.write(self._codes.get((direction, name), name), fields, body)
@@ -151,12 +151,10 @@ class HeaderCodec(CarriedCodec):
             raise ValueError("the header would contain the end of the message")
         return frame
 
-    def _without_own(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _without_own(self, fields: Fields) -> dict[str, Any]:
         return {name: value for name, value in fields.items() if name not in self._own}
 
-    def patch(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
+    def patch(self, frame: bytes, row: MessageType, before: Fields, fields: Fields) -> bytes:
         codec, inner = self.inner_of(row)
         body = frame[self.start_of(frame) :]
         old, new = self._without_own(before), self._without_own(fields)
@@ -226,7 +224,7 @@ class HeaderCodec(CarriedCodec):
         )
         return ", ".join([*shown, codec.notation(inner) or ""])
 
-    def wire_format(self) -> Mapping[str, Any] | None:
+    def wire_format(self) -> WireType | None:
         inner = next(iter(self._codecs.values())).wire_format()
         if inner is None:
             return None
@@ -238,7 +236,7 @@ class HeaderCodec(CarriedCodec):
         first, last = around if self._end is not None else reversed(around)
         return {**inner, "framing": {**first, **last}, "runtime": runtime}
 
-    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+    def wire_row(self, row: MessageType) -> WireType:
         code = self._codes.get((row.direction, row.name))
         return {**super().wire_row(row), **({} if code is None else {"code": str(code)})}
 

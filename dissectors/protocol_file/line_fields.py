@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.grammar.codec import CarriedCodec, Codec
-from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.field_type import Fields, FieldType, WireType
 from kiebitz.dissectors.grammar.fields import ListText, PartsText, spans_in, written
 from kiebitz.dissectors.grammar.framing import Frame, LineFramer
 from kiebitz.dissectors.grammar.grammar import NAMELESS, Decoded, Field, Grammar, MessageType, Violation
@@ -57,7 +57,7 @@ class HeadAndLines(Tokenizer):
     def places(self, text: str, token: Token) -> Sequence[tuple[int, int]]:
         return self._head.places(text, token)
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         return {**self._head.wire(), "has_lines": True}
 
 
@@ -91,14 +91,12 @@ class LineFieldsCodec(TextCodec):
         text = f"{row.name}: {token.text[:40]} must be on {line}"
         return self.error("bad-line", text, sent.span(token.start, token.end), self.notation(row), row.clause)
 
-    def patch(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
+    def patch(self, frame: bytes, row: MessageType, before: Fields, fields: Fields) -> bytes:
         if any(field.type.is_on_lines for field in row.fields):
             return self.encode(row.name, row.direction, fields)
         return super().patch(frame, row, before, fields)
 
-    def _message(self, row: MessageType, fields: Mapping[str, Any], pad: str) -> bytes:
+    def _message(self, row: MessageType, fields: Fields, pad: str) -> bytes:
         own = [field for field in row.fields if field.type.is_on_lines and field.name in fields]
         head = {key: value for key, value in fields.items() if all(key != field.name for field in own)}
         lines = [line for field in own for line in _lines_of(field.type, fields[field.name])]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import Fields, FieldType, Mismatch, WireType
 from kiebitz.dissectors.grammar.fields import Rest, error_place
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
@@ -103,7 +103,7 @@ class Pairs(Tokenizer):
             return f"{mark}{escaped}{mark}"
         return text
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         return {"delimiter": self.separator, "assign": self.assign, "quote": self.quote or None}
 
 
@@ -289,7 +289,7 @@ class PairsCodec(LayoutCodec):
 
     # Spelling.
 
-    def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
+    def write_message(self, row: MessageType, fields: Fields) -> bytes:
         texts = self._head(row)
         for field in row.fields:
             if field.name in fields:
@@ -327,6 +327,6 @@ class PairsCodec(LayoutCodec):
     def wire_parts(self) -> Sequence[str]:
         return (*super().wire_parts(), "pairs")
 
-    def wire_details(self) -> Mapping[str, Any]:
+    def wire_details(self) -> WireType:
         name = "" if self.is_nameless else self._name_key or "first"
         return {"kind": "pairs", "name": name, **self._pairs.wire()}

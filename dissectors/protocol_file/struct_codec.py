@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.field_type import Fields, Mismatch, WireType
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     Field,
@@ -101,7 +101,7 @@ class StructCodec(LayoutCodec):
             parts.append(Part(at, end, (), "unread", SURPLUS))
         return parts
 
-    def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
+    def write_message(self, row: MessageType, fields: Fields) -> bytes:
         given = [field for field in row.fields if field.name in fields]
         packed = (_binary(field).pack(fields[field.name]) for field in given)
         head = b"" if self._name_type is None else self._name_type.pack(self.sent_name(row))
@@ -127,7 +127,7 @@ class StructCodec(LayoutCodec):
     def wire_parts(self) -> Sequence[str]:
         return (*super().wire_parts(), "struct")
 
-    def wire_details(self) -> Mapping[str, Any]:
+    def wire_details(self) -> WireType:
         return {
             "kind": "struct",
             "is_padded": self._is_padded or None,

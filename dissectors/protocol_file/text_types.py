@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, FieldType, IdentifierKind, Mismatch
+from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, FieldType, IdentifierKind, Mismatch, WireType
 from kiebitz.dissectors.grammar.fields import (
     AnyText,
     ListText,
@@ -371,7 +371,7 @@ class PatternText(Text):
             raise Mismatch(0, len(text), f"{quoted(text)} has another form", self.title)
         return text
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return {"kind": "text", "limit": "its pattern is not checked"}
 
 
@@ -383,7 +383,7 @@ class _CutText(PartsText):
     def decode(self, text: str) -> Any:
         return super().decode(text if self.pattern is None else self.pattern.decode(text))
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         found = super().wire_type()
         limits = [] if self.pattern is None else ["its pattern is not checked"]
         if not self.tokenizer.separator and any(map(_has_limit, map(wire_type_of, self.parts))):

@@ -7,16 +7,13 @@ recorded one if both are equal under the bindings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.field_type import IdentifierKind
+from kiebitz.dissectors.grammar.field_type import Fields, IdentifierKind
 from kiebitz.dissectors.grammar.grammar import MessageType
-
-Fields = Mapping[str, Any]
 
 _Scope = tuple[IdentifierKind, int | None]
 """A kind of identifier, and the stream that it belongs to if it is valid in one stream only."""

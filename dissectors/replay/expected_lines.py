@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import UNREADABLE, Decoded, shortened, to_json, unreadable
 from kiebitz.dissectors.replay.binding import Bindings
 from kiebitz.dissectors.replay.script import RecordedLine, StreamRole
@@ -50,7 +51,7 @@ def describe_difference(live: Decoded, recorded: Decoded, expected: Mapping[str,
     return f"{live.row.name} with {', '.join(parts)}{more}"
 
 
-def _value(fields: Mapping[str, Any], name: str) -> str:
+def _value(fields: Fields, name: str) -> str:
     return shortened(to_json(fields[name]), _MAX_VALUE_LENGTH) if name in fields else "nothing"
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.framing import FRAME_LIMIT, Frame, Framer
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, unreadable
 from kiebitz.dissectors.model import OPPOSITE, Direction
@@ -397,7 +398,7 @@ class ReplayPeer:
             self._bindings.take(dissector, asked.row, asked.fields, live.fields, role)
 
     def _heartbeats(
-        self, connection: int, dissector: Dissector, asked: str, fields: Mapping[str, Any]
+        self, connection: int, dissector: Dissector, asked: str, fields: Fields
     ) -> Iterator[SendBytes]:
         """Yield the answers to a heartbeat, with its fields as far as they have them."""
         for answer in dissector.grammar.heartbeats_to(asked, self._plays):

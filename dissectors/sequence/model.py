@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from kiebitz.dissectors.escaping import printable, value_words
 from kiebitz.dissectors.game.broadcast_dedup import LATEST_COPY_NS
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import to_json
 from kiebitz.dissectors.model import Action, Direction, Severity
 
@@ -69,7 +70,7 @@ class Arrow(msgspec.Struct):
     server: int
     clients: list[int]
     name: str
-    fields: Mapping[str, Any]
+    fields: Fields
     event: int | None = None
     summary: str | None = None
     problems: tuple[Problem, ...] = ()

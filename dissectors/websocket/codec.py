@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from kiebitz.dissectors.grammar.codec import CarriedCodec, Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
+from kiebitz.dissectors.grammar.field_type import Fields, WireType
 from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, unreadable
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.websocket.control import (
@@ -54,12 +52,12 @@ class WebSocketCodec(CarriedCodec):
         text = "the stream ends in this frame"
         return unreadable(Violation("error", "malformed", "truncated", text, len(frame), 0, "the rest of it"))
 
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         if name in _CONTROL_NAMES:
             return encode_control(name, fields)
         return write_frame(self._opcode, self.inner.encode(name, direction, fields))
 
-    def rewrite(self, frame: bytes, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def rewrite(self, frame: bytes, direction: Direction, fields: Fields) -> bytes:
         if not is_message(frame):
             return super().rewrite(frame, direction, fields)
         return write_frame(frame[0] & 0x0F, self.inner.rewrite(plain_payload(frame)[1], direction, fields))
@@ -87,7 +85,7 @@ class WebSocketCodec(CarriedCodec):
     def productions(self) -> tuple[str, ...]:
         return self.inner.productions
 
-    def wire_format(self) -> Mapping[str, Any] | None:
+    def wire_format(self) -> WireType | None:
         inner = self.inner.wire_format()
         if inner is None:
             return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, whole
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.fields import Number, Text
 from kiebitz.dissectors.grammar.grammar import Decoded, Field, MessageType, Violation, to_json, unreadable
 from kiebitz.dissectors.model import DIRECTIONS, Direction
@@ -143,7 +143,7 @@ def anatomy_of_control(frame: bytes, decoded: Decoded) -> tuple[Piece, ...]:
     return pieces.finish(decoded)
 
 
-def encode_control(name: str, fields: Mapping[str, Any]) -> bytes:
+def encode_control(name: str, fields: Fields) -> bytes:
     """Return the plain frame of a control message; raise ValueError if it cannot be made."""
     opcode = _OPCODES.get(name)
     if opcode is None:

@@ -17,7 +17,6 @@ from strength import a_few, times
 
 from kiebitz.dissectors.conformance.bots import (
     Done,
-    Fields,
     Reconnect,
     SendMessage,
     SimulatedPeer,
@@ -26,6 +25,7 @@ from kiebitz.dissectors.conformance.bots import (
 )
 from kiebitz.dissectors.conformance.expectations import INPUT_DIRECTION, ROLES, TargetRole
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.model import DIRECTIONS, Direction
 from kiebitz.dissectors.probing.baseline import MessageReader, SpellingStyle
 from kiebitz.dissectors.probing.case_generator import generate_cases

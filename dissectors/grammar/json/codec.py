@@ -18,7 +18,7 @@ import msgspec
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece
 from kiebitz.dissectors.grammar.envelope import Body, Envelope
-from kiebitz.dissectors.grammar.field_type import FieldType
+from kiebitz.dissectors.grammar.field_type import Fields, FieldType, WireType
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     MessageType,
@@ -272,7 +272,7 @@ class JsonCodec(Codec):
 
     # Encoding.
 
-    def encode(self, name: str, direction: Direction, fields: Mapping[str, Any]) -> bytes:
+    def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         for row in self.layout.rows_named(direction, name):
             try:
                 value = self.layout.whole(row, fields)
@@ -283,9 +283,7 @@ class JsonCodec(Codec):
                 return self.envelope.wrap(_encode(value) + b"\n" * self._has_lines)
         raise ValueError(f"{direction} {name} has no row with these fields: {quoted(fields)}")
 
-    def patch(
-        self, frame: bytes, row: MessageType, before: Mapping[str, Any], fields: Mapping[str, Any]
-    ) -> bytes:
+    def patch(self, frame: bytes, row: MessageType, before: Fields, fields: Fields) -> bytes:
         """Return the frame with the changed values replaced in place; see `Codec.patch`.
 
         A value whose parts differ from before is written as a whole, in the specification's spelling.
@@ -368,7 +366,7 @@ class JsonCodec(Codec):
 
     wire_fallback = "json_any"
 
-    def wire_format(self) -> Mapping[str, Any]:
+    def wire_format(self) -> WireType:
         framing = self.envelope.wire_framing()
         if self.framing is not None and self._has_lines:
             framing = {**self.framing.wire(), "skips_blanks": True}
@@ -380,7 +378,7 @@ class JsonCodec(Codec):
             **self.layout.wire(),
         }
 
-    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+    def wire_row(self, row: MessageType) -> WireType:
         assert isinstance(row, JsonRow)
         return self.layout.wire_row(row)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, FieldType, Mismatch, Wrong
+from kiebitz.dissectors.grammar.field_type import UNKNOWN_WORD, FieldType, Mismatch, WireType, Wrong
 from kiebitz.dissectors.grammar.fields import INTEGER, MAX_QUOTED
 from kiebitz.dissectors.grammar.grammar import Field, count_of_fields, nearest_word, to_json
 from kiebitz.dissectors.grammar.json.forms import SizeRule
@@ -105,7 +105,7 @@ class JsonList(JsonType):
     def _with_first(self, wrong: Wrong, value: Sequence[Any]) -> str:
         return f"[{','.join((wrong.of(value[0]), *map(to_json, value[1:])))}]"
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         size = {"least": self.least, "most": self.most} if self.most is not None else {}
         return {"kind": "json_list", "item": self.item.wire_type(), **size}
 
@@ -201,7 +201,7 @@ class JsonBag(JsonType):
     def _with_count(self, count: str) -> str:
         return f"{{{to_json(self.names[0])}:{count}}}"
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {
             "kind": "json_counts",
             "counts": self._spelt,
@@ -394,7 +394,7 @@ class JsonObject(JsonType):
         problem = with_suggestion(f'"{key[:MAX_QUOTED]}" is not specified here', suggestion)
         reading.note("surplus-attribute", problem, key, of_key=True)
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         if self.is_open and not self.fields:
             return {"kind": "json_any", "limit": "any value is accepted, not only an object"}
         limit = (
@@ -457,7 +457,7 @@ class JsonMap(JsonType):
         keys = {key: change(self.key, int(key) if INTEGER.fullmatch(key) else key) for key in value}
         return {str(keys[key]): change(self.others, part) for key, part in value.items()}
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "json_any", "limit": "any value is accepted, not only such an object"}
 
 

@@ -10,12 +10,13 @@ begins with such a name. So an error covers only its own bytes, and the next mes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from kiebitz.dissectors.grammar.field_type import WireType
 from kiebitz.dissectors.grammar.framing import (
     FRAME_LIMIT,
     INCOMPLETE,
@@ -80,7 +81,7 @@ class JsonFraming:
         name = _ANY_NAME if self._has_any_name else self._name
         return re.compile(rb"\{%s%s%s:" % (_SOME_BLANKS, name, _SOME_BLANKS))
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         """Return the declarative description of lines; see `Codec.wire_format`."""
         starts = {name.decode(): True for name in sorted(self._own)}
         return {"kind": "json", "line_end": True, "starts": starts}

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from kiebitz.dissectors.grammar.dissection_tree import Kind, Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
+from kiebitz.dissectors.grammar.field_type import Fields, WireType
 from kiebitz.dissectors.grammar.grammar import BLANKS, Decoded, Field, Grammar, MessageType, Path
 from kiebitz.dissectors.grammar.json.containers import JsonAlone, JsonObject, JsonTuple
 from kiebitz.dissectors.grammar.json.forms import Form, SizeRule
@@ -139,7 +140,7 @@ class Layout:
         inner: dict[str, Any] = whole.pop(row.name, None) or {}
         return inner | whole if row.beside else inner
 
-    def whole(self, row: JsonRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(self, row: JsonRow, fields: Fields) -> dict[str, Any]:
         """Return the value of a message with these fields."""
         beside = {key: fields[key] for key in row.beside if key in fields}
         body: Any = {key: part for key, part in fields.items() if key not in beside}
@@ -162,11 +163,11 @@ class Layout:
         """Return the role of a member at a path in the specification's spelling."""
         return "fields" if path == (row.name,) else "other"
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         """Return the declarative description of the layout; see `Codec.wire_format`."""
         return {"keys": self.names, "others": self.is_lenient or None}
 
-    def wire_row(self, row: JsonRow) -> Mapping[str, Any]:
+    def wire_row(self, row: JsonRow) -> WireType:
         """Return what else describes a row; see `Codec.wire_row`."""
         body = self.body(row)
         return {
@@ -267,7 +268,7 @@ class PathLayout(Layout):
             whole.pop(self.reserved, None)
         return whole
 
-    def whole(self, row: JsonRow, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(self, row: JsonRow, fields: Fields) -> dict[str, Any]:
         message: dict[str, Any] = {}
         if self.reserved in fields:
             raise ValueError(f"{self.reserved} is the message's name")
@@ -288,10 +289,10 @@ class PathLayout(Layout):
             return "fields"
         return "around" if path in self._inside else "other"
 
-    def wire(self) -> Mapping[str, Any]:
+    def wire(self) -> WireType:
         return {"name_path": self.name_path, "fields_path": self.fields_path, "reserved": self.reserved}
 
-    def wire_row(self, row: JsonRow) -> Mapping[str, Any]:
+    def wire_row(self, row: JsonRow) -> WireType:
         sent = self._sent[row.direction, row.name]
         return {} if isinstance(sent, str) else {"code": str(sent)}
 

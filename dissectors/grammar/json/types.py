@@ -25,6 +25,7 @@ from kiebitz.dissectors.grammar.field_type import (
     Mismatch,
     Rename,
     Replace,
+    WireType,
     Wrong,
     other_case,
 )
@@ -210,7 +211,7 @@ class JsonText(JsonType):
     def check(self) -> Check | None:
         return self.matches
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         limit = {} if self.matches is None else {"limit": "its pattern is not checked"}
         return {"kind": "json_text", **limit}
 
@@ -256,7 +257,7 @@ class JsonNumber(JsonType):
         whole = Annotated[int, Meta(ge=least, le=most)]
         return whole if self.whole else whole | Annotated[float, Meta(ge=low, le=high)]
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {
             "kind": "json_number",
             "whole": self.whole,
@@ -279,7 +280,7 @@ class JsonBoolean(JsonType):
     def strict(self) -> Any:
         return bool
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "json_boolean"}
 
 
@@ -325,7 +326,7 @@ class JsonChoice(JsonType):
         if self._spelt:
             yield other_case(self.encode)
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         sent = {value: word for (_, value), word in self._known.items()}
         sent |= {word: odd.value for word, odd in self.odd.items()}
         return {
@@ -365,7 +366,7 @@ class JsonAny(JsonType):
             return {key: self.anonymized(part, replace, rename) for key, part in value.items()}
         return value
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "json_any"}
 
 
@@ -412,7 +413,7 @@ class JsonEither(JsonType):
         option = self.option(value)
         return value if option is None else change(option, value)
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "json_either", "either": [option.wire_type() for option in self.options]}
 
 

@@ -20,7 +20,7 @@ import msgspec
 from kiebitz.dissectors.grammar.codec import Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.envelope import Envelope
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch
+from kiebitz.dissectors.grammar.field_type import Fields, FieldType, Mismatch, WireType
 from kiebitz.dissectors.grammar.grammar import (
     BLANKS,
     Decoded,
@@ -242,7 +242,7 @@ class XmlCodec(LayoutCodec):
 
     def _read(self, frame: bytes, text: str, direction: Direction, notes: list[Violation]) -> Decoded:
         of = self.format
-        outer: Mapping[str, Any] = {}
+        outer: Fields = {}
         body = text.strip(BLANK_TEXT)
         opened = closed = None
         if body.startswith(("<?", "<!")):
@@ -293,7 +293,7 @@ class XmlCodec(LayoutCodec):
         self,
         frame: bytes,
         element: Element,
-        outer: Mapping[str, Any],
+        outer: Fields,
         direction: Direction,
         notes: list[Violation],
         envelope: tuple[bool, bool],
@@ -386,7 +386,7 @@ class XmlCodec(LayoutCodec):
         frame: bytes,
         element: Element,
         rows: tuple[ElementType, ...],
-        outer: Mapping[str, Any],
+        outer: Fields,
         notes: list[Violation],
     ) -> Decoded:
         """Return the message of the first row that fits without other fields, else of the nearest one."""
@@ -553,10 +553,10 @@ class XmlCodec(LayoutCodec):
 
     # Writing.
 
-    def has_all(self, row: MessageType, fields: Mapping[str, Any]) -> bool:
+    def has_all(self, row: MessageType, fields: Fields) -> bool:
         return True
 
-    def write_message(self, row: MessageType, fields: Mapping[str, Any]) -> bytes:
+    def write_message(self, row: MessageType, fields: Fields) -> bytes:
         assert isinstance(row, ElementType)
         of = self.format
         if row is self._document.get(row.direction):
@@ -577,7 +577,7 @@ class XmlCodec(LayoutCodec):
         ending = indent * 2
         return f"{element}{ending}".encode(self.encoding, "xmlcharrefreplace")
 
-    def _open_element(self, name: str, kinds: Mapping[str, FieldType], fields: Mapping[str, Any]) -> str:
+    def _open_element(self, name: str, kinds: Mapping[str, FieldType], fields: Fields) -> str:
         mark, path = self.format.mark, self.format.path
         if mark is None or (path and path[0] not in kinds):
             return open_xml(name, kinds, fields)
@@ -623,7 +623,7 @@ class XmlCodec(LayoutCodec):
             return f"<{head}{''.join(names)}>…</{head.split()[0]}>"
         return f"<{head}{''.join(names)}/>"
 
-    def wire_format(self) -> Mapping[str, Any]:
+    def wire_format(self) -> WireType:
         of = self.format
         described = super().wire_format()
         framing = described["framing"] or {"kind": "xml", "skips_blanks": True}
@@ -644,10 +644,10 @@ class XmlCodec(LayoutCodec):
         own = ("json", "pairs", "xml", "elements") if self.format.is_strict else ("json", "pairs", "xml")
         return (*super().wire_parts(), *own)
 
-    def wire_details(self) -> Mapping[str, Any]:
+    def wire_details(self) -> WireType:
         return {"kind": "xml", "attribute": self.format.mark, "path": self.format.path or None}
 
-    def wire_row(self, row: MessageType) -> Mapping[str, Any]:
+    def wire_row(self, row: MessageType) -> WireType:
         assert isinstance(row, ElementType)
         if row.shape.anywhere is not None:
             return super().wire_row(row)

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, fromstring
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import FieldType, Mismatch, Wrong
+from kiebitz.dissectors.grammar.field_type import Fields, FieldType, Mismatch, WireType, Wrong
 from kiebitz.dissectors.grammar.fields import AnyText, ListText, ObjectText
 from kiebitz.dissectors.grammar.grammar import Field, MessageType, nearest_word
 from kiebitz.dissectors.grammar.xml.markup import BLANK_TEXT, as_xml, escaped
@@ -187,7 +187,7 @@ class ElementList(FieldType):
     def wrong_values(self) -> Iterator[Wrong]:
         return self.item.wrong_values()
 
-    def wire_type(self) -> Mapping[str, Any] | None:
+    def wire_type(self) -> WireType | None:
         return self.item.wire_type()
 
 
@@ -240,7 +240,7 @@ class Compound(FieldType):
         stood, marked = (part[0], [_MARK, *part[1:]]) if isinstance(part, list) else (part, _MARK)
         return self.encode({**value, field.name: marked}).replace(_MARK, escaped(wrong.of(stood)), 1)
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "element", "fields": [wire_field(field) for field in self.shape.fields]}
 
 
@@ -563,13 +563,13 @@ def _open_element(name: str, kind: FieldType | None, value: Any) -> str:
     return f"<{name}>{escaped(value if kind is None else kind.encode(value))}</{name}>"
 
 
-def wire_field(field: Field) -> Mapping[str, Any]:
+def wire_field(field: Field) -> WireType:
     """Return the declarative description of a field."""
     kind = field.type.wire_type() or {"kind": "text"}
     return {"name": field.name, "type": kind, "optional": field.optional or None}
 
 
-def wire_shape(shape: Shape) -> Mapping[str, Any]:
+def wire_shape(shape: Shape) -> WireType:
     """Return the declarative description of an element's contents."""
     return {
         "attributes": [wire_field(field) for field in shape.attributes],
@@ -579,7 +579,7 @@ def wire_shape(shape: Shape) -> Mapping[str, Any]:
     }
 
 
-def _wire_child(child: Child) -> Mapping[str, Any]:
+def _wire_child(child: Child) -> WireType:
     described = {"least": child.least, "most": child.most if child.is_list else None}
     if child.shape is not None:
         return {"name": child.field.name, "shape": wire_shape(child.shape), **described}
@@ -618,5 +618,5 @@ class ElementType(MessageType, frozen=True):
         """Its name, and the word that distinguishes it from others of that name."""
         return self.name if self.mark is None else f"{self.name} {self.mark[1]}"
 
-    def matches(self, fields: Mapping[str, Any]) -> bool:
+    def matches(self, fields: Fields) -> bool:
         return super().matches(fields) and (self.mark is None or fields.get(self.mark[0]) == self.mark[1])

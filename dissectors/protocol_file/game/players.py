@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.game.context import GameContext, label
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import Direction, Stream, port_of
 from kiebitz.dissectors.protocol_file.expressions import Question, Scope
@@ -115,7 +116,7 @@ class Players(msgspec.Struct, eq=False):
             return self._names.get(connection.id)
         return self._names.get(connection.id, connection.name) or connection.id
 
-    def learn(self, role: Role, connection: Connection, fields: Mapping[str, Any]) -> list[str]:
+    def learn(self, role: Role, connection: Connection, fields: Fields) -> list[str]:
         """Learn from a message who is who; return the ids in use that just got their names."""
         named = []
         for number, title in role.pairs(fields) if role.pairs is not None else ():
@@ -299,7 +300,7 @@ class Rooms(msgspec.Struct, eq=False):
         stream_id: int,
         direction: Direction,
         name: str,
-        fields: Mapping[str, Any],
+        fields: Fields,
         who: str | None,
         asked: Question | None,
         client: Place,

@@ -9,11 +9,12 @@ read, the request is a guess; over UDP it always is, unless a reference proves i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.model import OPPOSITE, Direction
 from kiebitz.dissectors.protocol_file.expressions import Question
 
@@ -46,7 +47,7 @@ class _Request(msgspec.Struct, eq=False):
 
     name: str
     who: str | None
-    fields: Mapping[str, Any] | None
+    fields: Fields | None
     references: References
     size: int
     told: set[tuple[int, str]] = set()
@@ -106,7 +107,7 @@ class Requests:
         place: _Place,
         name: str,
         who: str | None,
-        fields: Mapping[str, Any],
+        fields: Fields,
         references: References,
         size: int,
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kiebitz.dissectors.game.context import label
-from kiebitz.dissectors.grammar.field_type import FieldType, IdentifierKind
+from kiebitz.dissectors.grammar.field_type import Fields, FieldType, IdentifierKind
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.protocol_file.sections import IdentitySpec
 from kiebitz.dissectors.protocol_file.specification import (
@@ -152,7 +152,7 @@ def _pairs(row: MessageSpec, identity: IdentitySpec, id: Path | None, name: Path
     if id is None or name is None or not identity.named:
         return within
 
-    def pairs(fields: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    def pairs(fields: Fields) -> Iterator[tuple[Any, Any]]:
         yield value_at(fields, id), value_at(fields, name)
         if within is not None:
             yield from within(fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS, BroadcastLog, text_key
 from kiebitz.dissectors.game.context import GameContext, label
 from kiebitz.dissectors.game.table import GameTable, LimitError
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import Grammar, MessageType
 from kiebitz.dissectors.grammar.sentences import value_at
 from kiebitz.dissectors.model import OPPOSITE, Direction, Event, Findings, Ids, Message, Stream, TableInfo
@@ -137,9 +138,7 @@ class FileTable(GameTable):
                 fields[key] = fields[name]
         return fields
 
-    def _place(
-        self, message: Message, fields: Mapping[str, Any], who: str | None, asked: Question | None
-    ) -> Place:
+    def _place(self, message: Message, fields: Fields, who: str | None, asked: Question | None) -> Place:
         """Return the room of a message."""
         assert self._rooms is not None, "the file has several games at once"
         client = self._room_of(message.stream.id, who)
@@ -203,7 +202,7 @@ class FileTable(GameTable):
             self._rooms.leave(message.stream.id, message.name, who)
         self._state.measure()
 
-    def _ask(self, message: Message, plan: RowPlan, fields: Mapping[str, Any], who: str | None) -> None:
+    def _ask(self, message: Message, plan: RowPlan, fields: Fields, who: str | None) -> None:
         """Keep a request for its answer."""
         references = [_values(message, each.of) for each in self._plan.specification.references]
         self._requests.ask(
@@ -251,9 +250,7 @@ class FileTable(GameTable):
             return UnfinishedMessage(self._state.doubt, self._plan.changed_by[opposite])
         return self._state.doubt or None
 
-    def _who(
-        self, plan: RowPlan, connection: Connection, fields: Mapping[str, Any]
-    ) -> tuple[str | None, bool]:
+    def _who(self, plan: RowPlan, connection: Connection, fields: Fields) -> tuple[str | None, bool]:
         """Return the player of a message, and True if it is what the connection's client claims to be."""
         role = plan.role
         if role.is_own and (player := self._players.player_of(connection)) is not None:

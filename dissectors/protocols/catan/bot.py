@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
+from kiebitz.dissectors.conformance.bots import Bot, SendMessage, TargetMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.catan.board import Spot, at, ort, spot
 from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS
 from kiebitz.dissectors.protocols.catan.island import IslandModel

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.conformance.expectations import FieldChange, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.catan.game import CARD_COST
 from kiebitz.dissectors.protocols.catan.grammar import OTHER_SPELLINGS
 
@@ -108,7 +109,7 @@ def _one_for_one(fields: Fields, at: Situation) -> Fields:
     return {"Angebot": {offered: 1}, "Nachfrage": {"Erz" if offered != "Erz" else "Holz": 1}}
 
 
-def _one_more(name: str) -> Callable[[Fields, Situation], Fields]:
+def _one_more(name: str) -> FieldChange:
     """Return a function that adds one to the first kind in a field, or to its total."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
@@ -121,7 +122,7 @@ def _one_more(name: str) -> Callable[[Fields, Situation], Fields]:
     return fields_with
 
 
-def _of_another(name: str) -> Callable[[Fields, Situation], Fields]:
+def _of_another(name: str) -> FieldChange:
     return lambda fields, at: {**fields, name: _other_player(at, fields[name])}
 
 

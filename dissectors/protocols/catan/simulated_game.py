@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.catan.board import Building, Hex, Spot, at, longest_road, ort, spot
 from kiebitz.dissectors.protocols.catan.game import BANK, CARD_COST, COSTS
 from kiebitz.dissectors.protocols.catan.island import IslandModel, random_map
@@ -15,7 +16,6 @@ from kiebitz.dissectors.protocols.catan.words import DORF, ROHSTOFFE, STADT, STR
 if TYPE_CHECKING:
     from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
 
-Fields = Mapping[str, Any]
 Counts = Mapping[str, int]
 
 _MAX_TURNS = 200

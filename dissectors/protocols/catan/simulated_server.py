@@ -7,7 +7,8 @@ from itertools import count
 from typing import Any
 
 from kiebitz.dissectors.conformance.bots import Disconnect, SendMessage, SimulatedServer
-from kiebitz.dissectors.protocols.catan.simulated_game import Fields, SimulatedGame
+from kiebitz.dissectors.grammar.field_type import Fields
+from kiebitz.dissectors.protocols.catan.simulated_game import SimulatedGame
 from kiebitz.dissectors.protocols.catan.simulated_trade import RequestRefused
 from kiebitz.dissectors.protocols.catan.words import FARBEN
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from kiebitz.dissectors.grammar.field_type import Fields
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.protocols.catan.simulated_game import SimulatedGame
     from kiebitz.dissectors.protocols.catan.simulated_server import CatanServer
-
-Fields = Mapping[str, Any]
 
 _MAX_OFFERS = 8
 

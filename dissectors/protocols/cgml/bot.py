@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Bot, Fields, Reconnect, SendMessage, TargetMessage
+from kiebitz.dissectors.conformance.bots import Bot, Reconnect, SendMessage, TargetMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.cgml.cards import COLOURS, LADDER, TALON, WITH_TWO_SEVENS, Rules, has_trumps
 
 _GAME = "licitovany_marias"

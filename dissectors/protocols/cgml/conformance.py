@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.conformance.expectations import FieldChange, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
     LADDER,
@@ -111,7 +112,7 @@ def _renonc(fields: Fields, at: Situation) -> Fields:
     return _played(fields, forbidden[:1])
 
 
-def _answer(*, was: Sequence[str], then: str) -> Callable[[Fields, Situation], Fields]:
+def _answer(*, was: Sequence[str], then: str) -> FieldChange:
     """Return a function that changes a bid to one of another kind than asked for."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
@@ -141,7 +142,7 @@ def _with_trumps(fields: Fields, at: Situation) -> Fields:
     return {**fields, "trumf": "r"}
 
 
-def _colours(*, second: bool) -> Callable[[Fields, Situation], Fields]:
+def _colours(*, second: bool) -> FieldChange:
     """Return a function that adds a second colour of trumps where there is none, or removes one."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
@@ -159,11 +160,11 @@ def _game_against(fields: Fields, at: Situation) -> Fields:
     return {**fields, "flek": "1:1"}
 
 
-def _other_word(name: str, *words: str) -> Callable[[Fields, Situation], Fields]:
+def _other_word(name: str, *words: str) -> FieldChange:
     return lambda fields, at: {**fields, name: next(word for word in words if word != fields[name])}
 
 
-def _of_another(name: str) -> Callable[[Fields, Situation], Fields]:
+def _of_another(name: str) -> FieldChange:
     """Return a function that changes a field to another player's number."""
     return lambda fields, at: {
         **fields,
@@ -171,7 +172,7 @@ def _of_another(name: str) -> Callable[[Fields, Situation], Fields]:
     }
 
 
-def _fewer_cards(*, of: str) -> Callable[[Fields, Situation], Fields]:
+def _fewer_cards(*, of: str) -> FieldChange:
     def fields_with(fields: Fields, at: Situation) -> Fields:
         if fields["from"] != of:
             raise NotApplicable(f"these cards do not come from the {of}")
@@ -196,7 +197,7 @@ def _other_number(fields: Fields, at: Situation) -> Fields:
 
 def _outcome(
     change: Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]],
-) -> Callable[[Fields, Situation], Fields]:
+) -> FieldChange:
     """Return a function that changes the winners and losers of a result."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:

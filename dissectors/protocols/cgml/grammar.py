@@ -9,7 +9,7 @@ them. Fields have the names of the attributes and elements, which are English, t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from kiebitz.dissectors.grammar.field_type import (
     Mismatch,
     Rename,
     Replace,
+    WireType,
     Wrong,
 )
 from kiebitz.dissectors.grammar.fields import Number, Text, Word, is_version
@@ -52,7 +53,7 @@ class Range(Number):
             raise Mismatch(0, len(text), problem, self.title, "out-of-range")
         return number
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "number", "whole": True, "digits": 15, "min": self.least, "max": self.most}
 
 
@@ -119,7 +120,7 @@ class Pattern(FieldType):
     def encode(self, value: Any) -> str:
         return str(value)
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "text", "limit": "its pattern is not checked"}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Disconnect, Fields, SendMessage, SimulatedServer
+from kiebitz.dissectors.conformance.bots import Disconnect, SendMessage, SimulatedServer
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.cgml.cards import (
     HAND,
     LADDER,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
+from kiebitz.dissectors.conformance.bots import Bot, SendMessage, TargetMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats, rank
 
 _HARD_TO_BEAT = 14

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.conformance.expectations import NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.grammar.field_type import Fields
 
 
 def with_surplus(frame: bytes) -> bytes:

@@ -17,6 +17,7 @@ from kiebitz.dissectors.grammar.field_type import (
     Mismatch,
     Rename,
     Replace,
+    WireType,
     Wrong,
 )
 from kiebitz.dissectors.grammar.fields import Number, Text
@@ -73,7 +74,7 @@ class Token(FieldType):
     def encode(self, value: Any) -> str:
         return str(value)
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "text", "no_blanks": True}
 
     def anonymized(self, value: Any, replace: Replace, rename: Rename) -> str:
@@ -115,7 +116,7 @@ class Dice(FieldType):
     def encode(self, value: Any) -> str:
         return str(value)
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "dice", "any": self._any_number}
 
     def wrong_values(self) -> Iterator[Wrong]:
@@ -155,7 +156,7 @@ class Scores(FieldType):
     def encode(self, value: Any) -> str:
         return ",".join(f"{name}:{points}" for name, points in value.items())
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "scores", "limit": "each player's points are one text, name:points"}
 
     def with_parts(self, value: Any, change: Callable[[FieldType, Any], Any]) -> dict[Any, int]:

@@ -8,7 +8,8 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from kiebitz.dissectors.conformance.bots import Fields, SendMessage, SimulatedServer
+from kiebitz.dissectors.conformance.bots import SendMessage, SimulatedServer
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, beats, rank, written
 
 _PAUSE_S = 0.05

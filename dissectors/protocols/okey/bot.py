@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
+from kiebitz.dissectors.conformance.bots import Bot, SendMessage, TargetMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.okey.tiles import DECK, is_won, tiles
 
 _MAX_LOBBY = 10_000

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.conformance.expectations import NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.model import DIRECTIONS
 from kiebitz.dissectors.protocols.okey.grammar import CODEC, WORDS
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, HIGHEST, is_joker, tiles

@@ -9,7 +9,7 @@ for players).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kiebitz.dissectors.grammar.field_type import (
@@ -22,6 +22,7 @@ from kiebitz.dissectors.grammar.field_type import (
     Mismatch,
     Rename,
     Replace,
+    WireType,
     Wrong,
 )
 from kiebitz.dissectors.grammar.fields import ListText, Number, ObjectText, PartsText, Text, Word
@@ -102,7 +103,7 @@ class Lobby(Number):
     def remark(self, text: str) -> str | None:
         return "a negative lobby number; real servers take it" if text.startswith("-") else None
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "number", "whole": True, "plus": True, "digits": 10, "min": -_INT, "max": _INT - 1}
 
 
@@ -131,7 +132,7 @@ class LobbyTitle(PartsText):
     def encode_tokens(self, value: Any, pad: str = "") -> list[str]:
         return [f"Lobby {value}"]
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {
             "kind": "single",
             "item": {**_LOBBY.wire_type(), "plus": None, "before": "Lobby "},

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.conformance.bots import Disconnect, Fields, SimulatedServer
+from kiebitz.dissectors.conformance.bots import Disconnect, SimulatedServer
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS, DECK, HIGHEST, SEATS, counted, is_won, kind
 
 _PACK = [f"{number}:{colour}" for number in range(1, HIGHEST + 1) for colour in COLOURS] * 2

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage, TargetMessage
+from kiebitz.dissectors.conformance.bots import Bot, SendMessage, TargetMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.schafkopf.cards import (
     HAND,
     HOCHZEIT,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kiebitz.dissectors.grammar.field_type import Mismatch
+from kiebitz.dissectors.grammar.field_type import Fields, Mismatch, WireType
 from kiebitz.dissectors.grammar.fields import token_types
 from kiebitz.dissectors.grammar.grammar import (
     Decoded,
@@ -164,7 +163,7 @@ class SchafkopfCodec(PacketCodec):
                         found.setdefault(symbol, each.title)
         return tuple(found.values())
 
-    def wire_format(self) -> Mapping[str, Any]:
+    def wire_format(self) -> WireType:
         return {**super().wire_format(), "ignored": "!", "spelled": {TWICE_ENCODED: EMPTY}}
 
 
@@ -176,9 +175,7 @@ def _named(part: Part) -> Part:
     return msgspec.structs.replace(part, parts=parts)
 
 
-def card_place(
-    direction: Direction, fields: Mapping[str, Any], length: int, field: str, place: int
-) -> tuple[int, int]:
+def card_place(direction: Direction, fields: Fields, length: int, field: str, place: int) -> tuple[int, int]:
     """Return offset and length in bytes of a card in one of the fields of a MODEL of `length` bytes.
 
     Computed from the decoded fields: the length shows the line ends used, and the spelling of §.

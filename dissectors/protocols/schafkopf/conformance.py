@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from kiebitz.dissectors.conformance.expectations import Fields, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.conformance.expectations import FieldChange, NotApplicable, RuleViolation, Situation
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.schafkopf.cards import HAND, PACK, SEATS, mode
 from kiebitz.dissectors.protocols.schafkopf.grammar import EMPTY, LOST, TWICE_ENCODED
 
@@ -156,7 +157,7 @@ def _other_leader(fields: Fields, at: Situation) -> Fields:
     return {"dran": (fields["dran"] + 1) % SEATS}
 
 
-def _next_seat(name: str) -> Callable[[Fields, Situation], Fields]:
+def _next_seat(name: str) -> FieldChange:
     """Return a function that changes a field to another seat; a lost game stays marked as lost."""
 
     def fields_with(fields: Fields, at: Situation) -> Fields:
@@ -173,7 +174,7 @@ def _other_way(fields: Fields, at: Situation) -> Fields:
     }
 
 
-def _other_answers(name: str) -> Callable[[Fields, Situation], Fields]:
+def _other_answers(name: str) -> FieldChange:
     return lambda fields, at: {name: ["NEIN" if each == "JA" else "JA" for each in fields[name]]}
 
 

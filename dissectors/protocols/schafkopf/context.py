@@ -7,11 +7,11 @@ receives nothing of that round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from kiebitz.dissectors.game.connections import Connections
 from kiebitz.dissectors.game.context import GameContext, label
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import shortened
 from kiebitz.dissectors.model import Blame, Findings, Ids, Message, TableInfo
 from kiebitz.dissectors.protocols.schafkopf.cards import SEATS, Play
@@ -201,6 +201,6 @@ def cards_of(message: Message, field: str) -> list[str]:
     return [card for card in message.fields[field] if card is not None]
 
 
-def _in_words(fields: Mapping[str, Any]) -> str:
+def _in_words(fields: Fields) -> str:
     values = (value if isinstance(value, list) else [value] for value in fields.values())
     return shortened(" ".join(str(each) for value in values for each in value), _MAX_WORDS_LENGTH)

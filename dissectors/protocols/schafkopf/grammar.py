@@ -21,6 +21,7 @@ from kiebitz.dissectors.grammar.field_type import (
     KeysOf,
     Mismatch,
     Rename,
+    WireType,
     Wrong,
 )
 from kiebitz.dissectors.grammar.fields import ListText, PartsText, Text, Word
@@ -164,7 +165,7 @@ class Konto(FieldType):
     def remark(self, text: str) -> str | None:
         return "an amount below zero, for which the production has no sign" if text[0] == "-" else None
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         return {"kind": "number", "whole": True, "digits": 15}
 
 
@@ -249,7 +250,7 @@ class Karte(PartsText):
         one, other = self.encode_tokens(value)
         return f"{farbe.of(one) if farbe else one}\n{wert.of(other) if wert else other}"
 
-    def wire_type(self) -> Mapping[str, Any]:
+    def wire_type(self) -> WireType:
         cards = {
             "\n".join(lines): ("null",) if card is None else ("s", card) for lines, card in _CARDS.items()
         }

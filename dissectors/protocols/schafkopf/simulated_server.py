@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
-from kiebitz.dissectors.conformance.bots import Disconnect, Fields, SendMessage, SimulatedServer
+from kiebitz.dissectors.conformance.bots import Disconnect, SendMessage, SimulatedServer
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.schafkopf.cards import (
     HAND,
     HOCHZEIT,

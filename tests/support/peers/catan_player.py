@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Fields, SendMessage
+from kiebitz.dissectors.conformance.bots import SendMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import Decoded
 from peers.program import Died
 from peers.shell import BotPlayer

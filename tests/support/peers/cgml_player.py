@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kiebitz.dissectors.conformance.bots import Fields, SendMessage
+from kiebitz.dissectors.conformance.bots import SendMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.protocols.cgml.cards import PACK, Rules
 from peers.frames import Blocks

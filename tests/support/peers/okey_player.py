@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.conformance.bots import Fields, SendMessage
+from kiebitz.dissectors.conformance.bots import SendMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.protocols.okey.tiles import COLOURS
 from peers.program import Died, Lines
 from peers.shell import BotPlayer

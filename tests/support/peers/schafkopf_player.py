@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kiebitz.dissectors.conformance.bots import Fields, SendMessage
+from kiebitz.dissectors.conformance.bots import SendMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.protocols.schafkopf.cards import PACK, mode, playable
 from peers.frames import Pakete

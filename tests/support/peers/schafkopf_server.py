@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
-from kiebitz.dissectors.conformance.bots import Bot, Fields, SendMessage
+from kiebitz.dissectors.conformance.bots import Bot, SendMessage
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.protocols.schafkopf import simulated_server
 from kiebitz.dissectors.protocols.schafkopf.cards import HOCHZEIT, NICHTS, PACK, SEATS, Mode, bids, playable

@@ -16,13 +16,13 @@ from kiebitz.dissectors.conformance.bots import (
     Bot,
     Disconnect,
     Done,
-    Fields,
     Reconnect,
     SendMessage,
     SimulatedServer,
     Wait,
 )
 from kiebitz.dissectors.dissector import Dissector
+from kiebitz.dissectors.grammar.field_type import Fields
 from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.probing.server_route import SimulatedTable
 from kiebitz.dissectors.registry import dissector_of
