@@ -15,7 +15,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Field,
     MessageType,
     Place,
-    Violation,
+    error_at,
     to_json,
     unreadable,
 )
@@ -34,10 +34,7 @@ class Codec(ABC):
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         """Return the decoded rest of a stream that ends within a message. Never raises."""
-        violation = Violation(
-            "error", "malformed", "truncated", "the stream ends in this message", len(frame), 0
-        )
-        return unreadable(violation)
+        return unreadable(error_at("truncated", "the stream ends in this message", (len(frame), 0)))
 
     @abstractmethod
     def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:

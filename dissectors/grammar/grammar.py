@@ -491,6 +491,13 @@ class Grammar:
         return nearest_word(name.strip(), self.names(direction))
 
 
+def error_at(
+    code: str, text: str, place: Place, expected: str | None = None, clause: str | None = None
+) -> Violation:
+    """Return the error of a malformed message at a place in its frame."""
+    return Violation("error", "malformed", code, text, *place, expected, clause)
+
+
 def unreadable(*violations: Violation) -> Decoded:
     """Return a decoded frame whose message type is unknown."""
     return Decoded(None, {}, "{}", False, violations)

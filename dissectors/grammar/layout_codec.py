@@ -27,6 +27,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Place,
     Violation,
     differences,
+    error_at,
     replaced,
     sender_of,
     shortened,
@@ -308,7 +309,7 @@ class LayoutCodec(Codec):
         self, code: str, text: str, place: Place, expected: str | None = None, clause: str | None = None
     ) -> Violation:
         """Return an error of a message."""
-        return Violation("error", "malformed", code, text, *place, expected, clause or self.clause)
+        return error_at(code, text, place, expected, clause or self.clause)
 
     def field_error(self, row: MessageType, name: str, mismatch: Mismatch, place: Place) -> Violation:
         """Return the error of a field with an invalid value."""
@@ -362,7 +363,7 @@ def unknown_name(
         text = "the message name is missing"
     names = grammar.names(direction)
     expected = f"one of {', '.join(names)}" if names else None
-    return Violation("error", "malformed", "unknown-message", text, *place, expected, clause)
+    return error_at("unknown-message", text, place, expected, clause)
 
 
 def walk(parts: Sequence[Part]) -> Iterator[Part]:

@@ -18,6 +18,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Path,
     Place,
     Violation,
+    error_at,
     to_json,
     unreadable,
 )
@@ -131,7 +132,7 @@ class HeaderCodec(CarriedCodec):
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         text = "the stream ends in this message"
         expected = "the end of the message"
-        return unreadable(Violation("error", "malformed", "truncated", text, len(frame), 0, expected))
+        return unreadable(error_at("truncated", text, (len(frame), 0), expected))
 
     def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         codec = self._codecs.get((direction, name))
@@ -253,4 +254,4 @@ class HeaderCodec(CarriedCodec):
 
 def _violation(error: Mismatch, clause: str | None = None) -> Violation:
     place = error.start, error.end - error.start
-    return Violation("error", "malformed", error.code, error.problem, *place, error.expected, clause)
+    return error_at(error.code, error.problem, place, error.expected, clause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kiebitz.dissectors.grammar.codec import CarriedCodec, Codec
 from kiebitz.dissectors.grammar.dissection_tree import Piece, Pieces, not_understood
 from kiebitz.dissectors.grammar.field_type import Fields, WireType
-from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, unreadable
+from kiebitz.dissectors.grammar.grammar import Decoded, MessageType, Violation, error_at, unreadable
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.websocket.control import (
     ROWS,
@@ -50,7 +50,7 @@ class WebSocketCodec(CarriedCodec):
 
     def truncated(self, frame: bytes, direction: Direction) -> Decoded:
         text = "the stream ends in this frame"
-        return unreadable(Violation("error", "malformed", "truncated", text, len(frame), 0, "the rest of it"))
+        return unreadable(error_at("truncated", text, (len(frame), 0), "the rest of it"))
 
     def encode(self, name: str, direction: Direction, fields: Fields) -> bytes:
         if name in _CONTROL_NAMES:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Violation
+from kiebitz.dissectors.grammar.grammar import Violation, error_at
 from kiebitz.dissectors.model import Direction
 
 MAX_HEAD = 64 << 10
@@ -154,7 +154,7 @@ def violations(head: Head, data: bytes, key: str | None) -> Iterator[Violation]:
         return
     clause = CLIENT_CLAUSE if head.status is None else SERVER_CLAUSE
     for name, problem, expected in _problems(head, key):
-        yield Violation("error", "malformed", "bad-handshake", problem, *_place(data, name), expected, clause)
+        yield error_at("bad-handshake", problem, _place(data, name), expected, clause)
 
 
 def _problems(head: Head, key: str | None) -> Iterator[tuple[str, str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import Place, Violation
+from kiebitz.dissectors.grammar.grammar import Place, Violation, error_at
 
 CLAUSE = "RFC 6455"
 _DEFLATE = "RFC 7692"
@@ -14,7 +14,7 @@ def frame_error(
     code: str, text: str, section: str, expected: str, place: Place = (0, 0), of: str = CLAUSE
 ) -> Violation:
     """Return an error of a frame; `section` is that of the specification."""
-    return Violation("error", "malformed", code, text, *place, expected, f"{of}, {section}")
+    return error_at(code, text, place, expected, f"{of}, {section}")
 
 
 def _note(code: str, text: str) -> Violation:

@@ -23,8 +23,8 @@ from kiebitz.dissectors.grammar.grammar import (
     Decoded,
     MessageType,
     Place,
-    Violation,
     differences,
+    error_at,
     replaced,
     spelt_alike,
     to_json,
@@ -261,7 +261,7 @@ class JsonCodec(Codec):
         if not self.envelope.is_line and start < end:
             decoded = self.decode(frame, direction)
             text, expected = "the stream ends in this message", "the rest of the message"
-            violation = Violation("error", "malformed", "truncated", text, len(frame), 0, expected)
+            violation = error_at("truncated", text, (len(frame), 0), expected)
             return msgspec.structs.replace(decoded, valid=False, violations=(violation,))
         try:
             _decode(frame[start:end])

@@ -23,6 +23,7 @@ from kiebitz.dissectors.grammar.grammar import (
     Path,
     Place,
     Violation,
+    error_at,
     nearest_word,
     sender_of,
     shortened,
@@ -107,10 +108,6 @@ def _located(
     return Violation(severity, "malformed", code, text, 0, 0, expected, clause, habit, place_of)
 
 
-def _malformed(code: str, text: str, place: Place, expected: str, clause: str | None) -> Violation:
-    return Violation("error", "malformed", code, text, *place, expected, clause)
-
-
 class Diagnostics:
     """The diagnostics of messages with this layout."""
 
@@ -138,9 +135,9 @@ class Diagnostics:
         clause = self._conventions.message_clause
         if body.startswith(b"\xef\xbb\xbf"):
             text = "a byte order mark precedes the message"
-            return _malformed("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", clause)
+            return error_at("byte-order-mark", text, (0, 3), "UTF-8 without a byte order mark", clause)
         if body.startswith((b"\xff\xfe", b"\xfe\xff")) or 1 < body.count(b"\0") >= len(body) / 3:
-            return _malformed("utf-16", "this looks like UTF-16", (0, len(frame)), "UTF-8", clause)
+            return error_at("utf-16", "this looks like UTF-16", (0, len(frame)), "UTF-8", clause)
         try:
             body.decode()
         except UnicodeDecodeError as error:
@@ -149,7 +146,7 @@ class Diagnostics:
                 return None
             wrong = body[error.start : error.end]
             place = error.start, len(wrong)
-            return _malformed("charset", f"{wrong.hex(' ')} is not UTF-8", place, "UTF-8", clause)
+            return error_at("charset", f"{wrong.hex(' ')} is not UTF-8", place, "UTF-8", clause)
         return None
 
     def syntax_error(self, body: bytes, ended: bool = False) -> Violation | None:
@@ -163,7 +160,7 @@ class Diagnostics:
             if ended:
                 code, text = "truncated", "the stream ends in the middle of a message"
         place = error.offset, error.length
-        return _malformed(code, text, place, error.expected, self._conventions.json_clause)
+        return error_at(code, text, place, error.expected, self._conventions.json_clause)
 
     def _limit_error(self, body: bytes) -> Violation:
         """Return the diagnostic for well-formed JSON that the decoder rejects."""
@@ -174,7 +171,7 @@ class Diagnostics:
             text, expected = "a number is too large", "a smaller number"
             found = next((number for number in _NUMBERS.finditer(body) if _is_too_large(number[1])), None)
         place = (found.start(1), len(found[1])) if found is not None else (0, len(body))
-        return _malformed("broken-json", text, place, expected, self._conventions.json_clause)
+        return error_at("broken-json", text, place, expected, self._conventions.json_clause)
 
     def not_an_object(self, frame: bytes, value: Any) -> Decoded:
         """Return the diagnostic for a JSON value that is not an object."""
@@ -185,7 +182,7 @@ class Diagnostics:
         found = value or f'"{frame.strip(BLANKS)[:MAX_QUOTED].decode(errors="replace")}"'
         text = f"{found} is not the beginning of a message"
         place = trimmed(frame, 0, len(frame))
-        return _malformed("no-object", text, place, conventions.message, conventions.message_clause)
+        return error_at("no-object", text, place, conventions.message, conventions.message_clause)
 
     def misfit(self, row: JsonRow, error: Misfit, fields: dict[str, Any]) -> Decoded:
         """Return a message with a value that its row does not allow, and with its valid fields."""

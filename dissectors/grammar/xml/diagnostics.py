@@ -11,9 +11,9 @@ from xml.parsers import expat
 
 import msgspec
 
-from kiebitz.dissectors.grammar.grammar import BLANKS, Field, Place, Violation, trimmed
+from kiebitz.dissectors.grammar.grammar import BLANKS, Field, Place, Violation, error_at, trimmed
 from kiebitz.dissectors.grammar.lenient import Misprint
-from kiebitz.dissectors.grammar.xml.markup import BLANK_LINE, Tag, error_at, note_at, tags
+from kiebitz.dissectors.grammar.xml.markup import BLANK_LINE, Tag, note_at, tags
 from kiebitz.dissectors.grammar.xml.shapes import MAX_DEPTH
 
 _NO_TEXT = re.compile("[\x80-\x9f\N{REPLACEMENT CHARACTER}]")

@@ -105,11 +105,6 @@ def escaped(text: str) -> str:
 _ATTRIBUTE = re.compile(rb"""([^\s<>"'=/]++)(\s*+=\s*+)("[^"<]*+"|'[^'<]*+'|[^\s<>"'/]++)""")
 
 
-def error_at(code: str, text: str, place: Place, expected: str, clause: str | None = None) -> Violation:
-    """Return an error at a location."""
-    return Violation("error", "malformed", code, text, *place, expected, clause)
-
-
 def note_at(code: str, text: str, place: Place, expected: str | None) -> Violation:
     """Return a note on something harmless, reported once per direction."""
     return Violation("note", "malformed", code, text, *place, expected, habit=True)
