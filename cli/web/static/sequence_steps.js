@@ -1,6 +1,6 @@
 // The steps of a sequence diagram: messages as arrows between lifelines, with a broadcast's copies as one arrow.
 
-/** Maximum age of a broadcast to which a copy can belong, in seconds; as in `dissectors/sequence/folding.py`. */
+/** Maximum age of a broadcast to which a copy can belong, in seconds; as in `dissectors/sequence/model.py`. */
 const LATEST_COPY_S = 2;
 /** Maximum number of lifelines; further clients share one. */
 const MOST_LIFELINES = 24;
