@@ -271,11 +271,11 @@ class Ids(msgspec.Struct):
 class Findings(msgspec.Struct, eq=False):
     """The findings since the last call. Changed streams, tables and games occur again."""
 
-    streams: list[Stream] = msgspec.field(default_factory=list)
-    tables: list[TableInfo] = msgspec.field(default_factory=list)
-    games: list[Game] = msgspec.field(default_factory=list)
-    messages: list[Message] = msgspec.field(default_factory=list)
-    diagnostics: list[Diagnostic] = msgspec.field(default_factory=list)
-    events: list[Event] = msgspec.field(default_factory=list)
-    snapshots: list[Snapshot] = msgspec.field(default_factory=list)
-    altered: list[Altered] = msgspec.field(default_factory=list)
+    streams: list[Stream] = []
+    tables: list[TableInfo] = []
+    games: list[Game] = []
+    messages: list[Message] = []
+    diagnostics: list[Diagnostic] = []
+    events: list[Event] = []
+    snapshots: list[Snapshot] = []
+    altered: list[Altered] = []

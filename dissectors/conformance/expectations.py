@@ -59,9 +59,9 @@ class Situation(msgspec.Struct, frozen=True):
     frame: bytes
     following: bytes | None = None
     waits: bool = False
-    state: State = msgspec.field(default_factory=dict)
+    state: State = {}
     player: str | None = None
-    others: Mapping[IdentifierKind, Sequence[Any]] = msgspec.field(default_factory=dict)
+    others: Mapping[IdentifierKind, Sequence[Any]] = {}
     wrap: Callable[[bytes], bytes] = bytes
     heartbeat: bytes | None = None
 
@@ -163,8 +163,8 @@ class Expectations(msgspec.Struct, frozen=True):
     expectations: tuple[Expectation, ...] = ()
     spellings: tuple[Spelling, ...] = ()
     violations: tuple[RuleViolation, ...] = ()
-    broken_by: Mapping[str, str] = msgspec.field(default_factory=dict)
-    unreachable: Mapping[str, str] = msgspec.field(default_factory=dict)
+    broken_by: Mapping[str, str] = {}
+    unreachable: Mapping[str, str] = {}
     spares_others: bool = True
     """True if the others' game continues when a player leaves it or is removed from it."""
     awaited_messages: str = ""

@@ -137,7 +137,7 @@ class FieldCatalog(msgspec.Struct, frozen=True):
     """
 
     messages: Mapping[str, Mapping[str, Mapping[str, str]]]
-    events: Mapping[str, Mapping[str, Collection[str]]] = msgspec.field(default_factory=dict)
+    events: Mapping[str, Mapping[str, Collection[str]]] = {}
     has_state: bool = False
 
     def protocols(self) -> list[str]:

@@ -41,7 +41,7 @@ class Observation(msgspec.Struct, eq=False):
     frame: bytes
     ts_ns: int
     messages: list[Message]
-    awaits: set[int] = msgspec.field(default_factory=set)
+    awaits: set[int] = set()
     event: Event | None = None
     game_id: int | None = None
     logged: _LoggedObservation | None = None

@@ -100,7 +100,7 @@ class _Server(Undecided, eq=False):
     given_up: bool = False
     guess: ProtocolGuess | None = None
     """The evidence for the protocol; None once it is certain."""
-    memos: Mapping[Direction, FrameCache] = msgspec.field(default_factory=dict)
+    memos: Mapping[Direction, FrameCache] = {}
     """The caches of its protocol's decoded frames; empty while the protocol is unknown."""
 
 
@@ -113,8 +113,8 @@ class _Conversation(msgspec.Struct, eq=False):
 
     stream: Stream
     server: _Server
-    framers: dict[Direction, Framer] = msgspec.field(default_factory=dict)
-    habits: set[tuple[Direction, str, bool]] = msgspec.field(default_factory=set)
+    framers: dict[Direction, Framer] = {}
+    habits: set[tuple[Direction, str, bool]] = set()
 
 
 class _OnFullError(BaseException):

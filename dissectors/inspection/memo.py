@@ -53,8 +53,8 @@ class FrameCache(msgspec.Struct, eq=False):
     did not come again are forgotten. `room` is how many more bytes the recent generation may hold.
     """
 
-    recent: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
-    older: dict[bytes, Decoded] = msgspec.field(default_factory=dict)
+    recent: dict[bytes, Decoded] = {}
+    older: dict[bytes, Decoded] = {}
     room: int = MAX_BYTES
 
 

@@ -46,18 +46,18 @@ _MAX_STREAMS = 256
 class _Head(msgspec.Struct, eq=False):
     """The first bytes of a TCP stream's direction; they are examined again when there are `enough`."""
 
-    data: bytearray = msgspec.field(default_factory=bytearray)
+    data: bytearray = bytearray()
     enough: int = 1
 
 
 class Undecided(msgspec.Struct, eq=False):
     """The evidence for the protocol of a server while it is unknown."""
 
-    waiting: list[Item] = msgspec.field(default_factory=list)
-    heads: dict[tuple[int, Direction], _Head] = msgspec.field(default_factory=dict)
-    disproved: set[tuple[Direction, str]] = msgspec.field(default_factory=set)
+    waiting: list[Item] = []
+    heads: dict[tuple[int, Direction], _Head] = {}
+    disproved: set[tuple[Direction, str]] = set()
     """The messages that led to a guess that was withdrawn."""
-    failed: set[Dissector] = msgspec.field(default_factory=set)
+    failed: set[Dissector] = set()
     """The dissectors that raised an exception when they looked at its bytes."""
 
 

@@ -25,8 +25,8 @@ _Found = dict[tuple[IdentifierKind, Any], Any]
 class _Pairs(msgspec.Struct, eq=False):
     """A one-to-one mapping of recorded to live identifiers."""
 
-    live: dict[Any, Any] = msgspec.field(default_factory=dict)
-    recorded: dict[Any, Any] = msgspec.field(default_factory=dict)
+    live: dict[Any, Any] = {}
+    recorded: dict[Any, Any] = {}
 
     def bind(self, recorded: Any, live: Any) -> None:
         """Bind a pair, and remove those that contradict it."""

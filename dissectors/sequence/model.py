@@ -78,7 +78,7 @@ class Arrow(msgspec.Struct):
     alteration: str | None = None
     is_kept_back: bool = False
     is_to_all: bool = False
-    differing: set[str] = msgspec.field(default_factory=set)
+    differing: set[str] = set()
     """Names of fields whose values differ between the copies."""
 
     @property

@@ -107,10 +107,10 @@ class _Parts(msgspec.Struct):
     start: int
     opcode: int
     is_compressed: bool
-    payload: bytearray = msgspec.field(default_factory=bytearray)
+    payload: bytearray = bytearray()
     is_too_long: bool = False
-    spans: list[tuple[int, int, int]] = msgspec.field(default_factory=list)
-    violations: list[Violation] = msgspec.field(default_factory=list)
+    spans: list[tuple[int, int, int]] = []
+    violations: list[Violation] = []
 
 
 class WebSocketFramer(Framer):

@@ -55,7 +55,7 @@ class Player(msgspec.Struct, eq=False):
     """The development cards in the server's latest status."""
     cards_contradicted: bool = False
     """True if the server has sent contradictory kinds of development cards: only their number is certain."""
-    bought: dict[str | None, int] = msgspec.field(default_factory=dict)
+    bought: dict[str | None, int] = {}
     """Development cards bought in this turn, with None for hidden ones."""
     played: int = 0
     """Development cards played in this turn."""
@@ -71,7 +71,7 @@ class Trade(msgspec.Struct, eq=False):
     player: int
     offer: dict[str, int]
     demand: dict[str, int]
-    accepted: list[int] = msgspec.field(default_factory=list)
+    accepted: list[int] = []
 
 
 class CatanGame(RunningGame, eq=False, kw_only=True):

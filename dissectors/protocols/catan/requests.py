@@ -232,7 +232,7 @@ class ClientConnection(msgspec.Struct, eq=False):
     doubt_ns: int | None = None
     """Time of the last message before the latest doubt, in nanoseconds."""
     player: int | None = None
-    requests: list[Request] = msgspec.field(default_factory=list)
+    requests: list[Request] = []
 
     def asks(self, message: Message) -> Request:
         """Add a request of the client."""

@@ -50,7 +50,7 @@ class AnnouncedGroup(msgspec.Struct, eq=False):
     told_ns: int
     formed: Event | None = None
     """Its event, once all players are known."""
-    visibility: set[int] = msgspec.field(default_factory=set)
+    visibility: set[int] = set()
     """The streams on which it was announced."""
 
 

@@ -28,9 +28,9 @@ class ClientConnection(msgspec.Struct, eq=False):
     """True if several players use it: then it is unknown who is asked, or answers."""
     group: str | None = None
     """Key of its group in the table's state."""
-    logins: list[int] = msgspec.field(default_factory=list)
+    logins: list[int] = []
     """The players that have logged in on it; a server of bots logs in several."""
-    asked: dict[str, str] = msgspec.field(default_factory=dict)
+    asked: dict[str, str] = {}
     """The text of each pending question, by its name."""
     left: bool = False
 
@@ -215,16 +215,16 @@ class Group(msgspec.Struct, eq=False):
 
     key: str
     number: int | None
-    players: list[int] = msgspec.field(default_factory=list)
-    accepted: set[int] = msgspec.field(default_factory=set)
+    players: list[int] = []
+    accepted: set[int] = set()
     count: int = 0
     """Number of hands played."""
     asked: Event | None = None
     """The question whether to deal a hand, until it is dealt."""
-    asked_players: list[int] = msgspec.field(default_factory=list)
+    asked_players: list[int] = []
     hand: Hand | None = None
-    money: dict[str, int] = msgspec.field(default_factory=dict)
-    pauses: list[Pause] = msgspec.field(default_factory=list)
+    money: dict[str, int] = {}
+    pauses: list[Pause] = []
 
     def joins(self, player: int) -> None:
         """Add a member, if there is room."""

@@ -48,16 +48,16 @@ class ClientConnection(msgspec.Struct, eq=False):
     """A client's connection: its players, and the questions to them."""
 
     stream: Stream
-    names: list[str] = msgspec.field(default_factory=list)
+    names: list[str] = []
     registering: deque[tuple[Message, MessageType]] = msgspec.field(
         default_factory=lambda: deque(maxlen=QUESTIONS_KEPT)
     )
     """Registrations without a reply yet, oldest first."""
     nameless: bool = False
     """True if a registration without a name was sent; old servers take the name as `undefined`."""
-    questions: dict[str, Question] = msgspec.field(default_factory=dict)
+    questions: dict[str, Question] = {}
     """The latest questions by their tokens, oldest first."""
-    open: dict[QuestionKind, Question] = msgspec.field(default_factory=dict)
+    open: dict[QuestionKind, Question] = {}
     unread_ns: int | None = None
     """Time of the server's latest message that may have been a question, but could not be read."""
     addressed: bool = False

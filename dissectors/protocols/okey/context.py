@@ -132,7 +132,7 @@ class Request(msgspec.Struct, eq=False):
 class Requests(msgspec.Struct, eq=False):
     """A client's open requests, in order, and the doubt about others that could not be read."""
 
-    waiting: list[Request] = msgspec.field(default_factory=list)
+    waiting: list[Request] = []
     unread: OrderedDoubt = msgspec.field(default_factory=OrderedDoubt)
     _before: int = 0
     """Number of open requests that were sent before the doubt began."""
@@ -222,8 +222,8 @@ class LobbyRoom(msgspec.Struct, eq=False):
 
     number: int | None
     places: list[str | None] = msgspec.field(default_factory=lambda: [None] * SEATS)
-    ready: list[str] = msgspec.field(default_factory=list)
-    games: list[OkeyGame] = msgspec.field(default_factory=list)
+    ready: list[str] = []
+    games: list[OkeyGame] = []
 
     @property
     def game(self) -> OkeyGame | None:

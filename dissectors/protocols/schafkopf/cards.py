@@ -150,7 +150,7 @@ class Trick(msgspec.Struct, eq=False):
 
     number: int
     leader: int | None
-    cards: list[PlayedCard] = msgspec.field(default_factory=list)
+    cards: list[PlayedCard] = []
     by_seat: list[str | None] = msgspec.field(default_factory=lambda: [None] * SEATS)
     winner: int | None = None
     disputed: bool = False
