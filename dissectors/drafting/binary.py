@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from kiebitz.dissectors.drafting.traffic import FormatChoice, Message, Parsed
+from kiebitz.dissectors.drafting.traffic import FormatChoice, Kind, Message, Parsed
 from kiebitz.dissectors.grammar.field_type import Mismatch
 from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.protocol_file.binary_types import Binary, binary_type
@@ -398,11 +398,11 @@ def find_fields(pieces: Sequence[tuple[Direction, bytes]]) -> Callable[[Directio
 
 def layouts(
     messages: Sequence[Message], order: ByteOrder, is_padded: bool
-) -> dict[tuple[Direction, str], tuple[BinaryKind, ...]]:
+) -> dict[Kind, tuple[BinaryKind, ...]]:
     """Return the types by direction and name, and decode the messages' values in place."""
-    groups: dict[tuple[Direction, str], list[Message]] = defaultdict(list)
+    groups: dict[Kind, list[Message]] = defaultdict(list)
     for message in messages:
-        groups[message.direction, message.name].append(message)
+        groups[message.kind].append(message)
     bodies = {kind: [cast(bytes, each.values.get("", b"")) for each in own] for kind, own in groups.items()}
     found = {kind: infer_layout(own, order, is_padded) for kind, own in bodies.items()}
     if len({len(body) for own in bodies.values() for body in own}) == 1:
@@ -410,7 +410,7 @@ def layouts(
         common = infer_layout([body for own in bodies.values() for body in own], order, is_padded)
         if common.cost <= max(layout.cost for layout in found.values()):
             found = dict.fromkeys(found, common)
-    result: dict[tuple[Direction, str], tuple[BinaryKind, ...]] = {}
+    result: dict[Kind, tuple[BinaryKind, ...]] = {}
     for kind, (_, types) in found.items():
         try:
             values = [_decode_all(body, types, order, is_padded) for body in bodies[kind]]

@@ -24,7 +24,6 @@ from kiebitz.dissectors.drafting.framing import (
 from kiebitz.dissectors.drafting.identifiers import Identifiers, find_identifiers, leaves
 from kiebitz.dissectors.drafting.relations import (
     CODED,
-    Kind,
     find_answers,
     find_broadcasts,
     find_heartbeat_answers,
@@ -37,6 +36,7 @@ from kiebitz.dissectors.drafting.traffic import (
     MAX_NAMES,
     Conversation,
     FormatChoice,
+    Kind,
     Message,
     Segment,
     segments_of,
@@ -321,7 +321,7 @@ def _named(
         if form.format.kind in ("words", "delimited") and not form.has_codes:
             forget_names([message for message in messages if message.direction == direction], messages)
     known = known_names(message for message in messages if message.name)
-    return [message for message in messages if (message.direction, message.name) in known]
+    return [message for message in messages if message.kind in known]
 
 
 def _line_end(segments: Iterable[Segment], choice: Choice) -> str:
@@ -374,14 +374,14 @@ _MANY_CODES = 6
 _KEYWORD = re.compile(r"[A-Z][A-Z0-9_.-]*")
 
 
-def known_names(messages: Iterable[Message]) -> set[tuple[str, str]]:
+def known_names(messages: Iterable[Message]) -> set[Kind]:
     """Return the names, with directions, that are no garbled forms of others."""
-    counts: Counter[tuple[str, str]] = Counter((message.direction, message.name) for message in messages)
-    folded: dict[tuple[str, str], int] = {}
+    counts: Counter[Kind] = Counter(message.kind for message in messages)
+    folded: dict[Kind, int] = {}
     for (direction, name), number in counts.items():
         key = direction, _fold(name)
         folded[key] = max(folded.get(key, 0), number)
-    found: list[tuple[str, str]] = []
+    found: list[Kind] = []
     for (direction, name), number in counts.most_common():
         if not name or len(name) > MAX_NAME or not name.isprintable():
             continue
@@ -405,8 +405,8 @@ def doubts_about(
 
 def _values_in(messages: Iterable[Message]) -> list[str]:
     """Return names with values in them: they differ from others in their digits only, and hardly recur."""
-    counts: Counter[tuple[str, str]] = Counter((message.direction, message.name) for message in messages)
-    alike: dict[tuple[str, str], list[str]] = defaultdict(list)
+    counts: Counter[Kind] = Counter(message.kind for message in messages)
+    alike: dict[Kind, list[str]] = defaultdict(list)
     for (direction, name), number in counts.items():
         if number < 3 or re.search(r"\s\W?\d", name):
             alike[direction, re.sub(r"\d+", "0", name)].append(name)
@@ -435,8 +435,8 @@ def forget_names(side: Sequence[Message], messages: Sequence[Message]) -> None:
 
 def _continuations_in(messages: Sequence[Message]) -> list[str]:
     """Return names that are rather lines of the message before: they are values, and never sent alone."""
-    begun = {(message.direction, message.name) for message in messages if message.begins}
-    counts = Counter((message.direction, message.name) for message in messages)
+    begun = {message.kind for message in messages if message.begins}
+    counts = Counter(message.kind for message in messages)
     values = {value for message in messages for _, value in leaves(message.values)}
     found = [kind for kind in counts if kind not in begun]
     # Else, messages that are always sent with others hardly are that many.

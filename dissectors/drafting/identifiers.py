@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.drafting.traffic import Kind, Message
 from kiebitz.dissectors.model import Direction
 
 Place = tuple[Direction, str, tuple[str, ...]]
@@ -227,16 +227,16 @@ def _key(place: Place) -> str:
 
 def _collect(messages: Iterable[Message]) -> dict[Place, _Values]:
     places: dict[Place, _Values] = {}
-    sizes: Counter[tuple[Direction, str]] = Counter()
+    sizes: Counter[Kind] = Counter()
     ranks: Counter[tuple[int, Direction]] = Counter()
     for message in messages:
         side = message.conversation, message.direction
         ranks[side] += 1
         for path, value in leaves(message.values):
-            place = message.direction, message.name, path
+            place = *message.kind, path
             values = places.get(place)
             if values is None:
-                kind = message.direction, message.name
+                kind = message.kind
                 sizes[kind] += 1
                 if sizes[kind] > _MAX_PATHS:
                     continue
@@ -257,7 +257,7 @@ def _find_tokens(messages: Iterable[Message], places: Mapping[Place, _Values], f
         for path, value in leaves(message.values):
             if not _is_rare(value):
                 continue
-            key, place = (message.conversation, value), (message.direction, message.name, path)
+            key, place = (message.conversation, value), (*message.kind, path)
             if message.direction == "s2c" and len(sent) < _MAX_TOKENS:
                 sent.setdefault(key, place)
             elif message.direction == "c2s" and key in sent:
@@ -383,7 +383,7 @@ def _numbers_beside_names(
         for path, scalars in _records(message.values):
             names = [(key, value) for key, value in scalars if isinstance(value, str) and value in players]
             for (key, name), (other, number) in itertools.product(names[:3], scalars):
-                kind = message.direction, message.name
+                kind = message.kind
                 pair = (*kind, (*path, other)), (*kind, (*path, key))
                 if other != key and _is_number(number) and (len(together) < 1000 or pair in together):
                     together[pair][table, number][name] += 1

@@ -14,15 +14,12 @@ from statistics import median
 import msgspec
 
 from kiebitz.dissectors.drafting.identifiers import leaves
-from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.drafting.traffic import Kind, Message
 from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.model import OPPOSITE, Direction
 
 CODED = "message_"
 """Beginning of the names of messages of which only a number is sent."""
-
-Kind = tuple[Direction, str]
-"""Direction and name of a message."""
 
 _WINDOW_NS = 1_000_000_000
 """Longest time between the copies of a broadcast."""
@@ -92,7 +89,7 @@ def find_broadcasts(
     """
     search = _BroadcastSearch(tables)
     for message in messages:
-        if (message.direction, message.name) not in heartbeats:
+        if message.kind not in heartbeats:
             search.add(message)
     found = {name: search.broadcast(name) for name in search.names}
     return {name: broadcast for name, broadcast in found.items() if broadcast is not None}
@@ -192,7 +189,7 @@ def find_heartbeats(messages: Sequence[Message]) -> set[Kind]:
     times: dict[Kind, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     with_fields: Counter[Kind] = Counter()
     for message in messages:
-        kind = message.direction, message.name
+        kind = message.kind
         times[kind][message.conversation].append(message.ts_ns)
         with_fields[kind] += bool(message.values)
     counts = {kind: sum(map(len, own.values())) for kind, own in times.items()}
@@ -253,10 +250,10 @@ def _referring(messages: Sequence[Message]) -> dict[Kind, list[tuple[str, int]]]
     pairs: dict[Kind, Counter[str]] = defaultdict(Counter)
     for message in messages:
         if message.reference is not None:
-            pairs[message.direction, message.name].update()
+            pairs[message.kind].update()
             key = message.conversation, OPPOSITE[message.direction], message.reference
             if (asked := requests.get(key)) is not None:
-                pairs[message.direction, message.name][asked] += 1
+                pairs[message.kind][asked] += 1
         if message.number is not None:
             requests[message.conversation, message.direction, message.number] = message.name
     return {answer: [*found.items()] for answer, found in pairs.items()}
@@ -269,7 +266,7 @@ class _AnswerSearch:
         self, messages: Sequence[Message], heartbeats: set[Kind], broadcasts: Mapping[str, Broadcast]
     ) -> None:
         self._broadcasts = broadcasts
-        self.counts: Counter[Kind] = Counter((message.direction, message.name) for message in messages)
+        self.counts: Counter[Kind] = Counter(message.kind for message in messages)
         self.pairs: dict[tuple[Kind, Kind], _Pair] = defaultdict(_Pair)
         for own in by_conversation(messages).values():
             _count_pairs(own, heartbeats, self.pairs)
@@ -284,7 +281,7 @@ class _AnswerSearch:
         }
         self._first: dict[Kind, int] = {}
         for message in messages:
-            self._first.setdefault((message.direction, message.name), message.order)
+            self._first.setdefault(message.kind, message.order)
 
     def _is_expected(self, asked: Kind, answer: Kind) -> bool:
         """Return True if an answer at once repeats all values of its request, or is only values."""
@@ -363,7 +360,7 @@ def _count_pairs(
     answered: dict[int, set[str]] = {}
     previous: Message | None = None
     for message in messages:
-        kind = message.direction, message.name
+        kind = message.kind
         asked = recent[OPPOSITE[message.direction]]
         seen: set[str] = set()
         all_values = _values_of(message)
@@ -376,7 +373,7 @@ def _count_pairs(
             if former.name in seen or message.ts_ns - former.ts_ns > _ANSWER_NS:
                 continue
             seen.add(former.name)
-            pair = pairs[(former.direction, former.name), kind]
+            pair = pairs[former.kind, kind]
             pair.preceded += 1
             pair.nearest += rank == 0
             if rank == 0 and former is previous:
@@ -462,7 +459,7 @@ def find_heartbeat_answers(messages: Sequence[Message], heartbeats: set[Kind]) -
     counts: Counter[Kind] = Counter()
     pairs: Counter[tuple[Kind, Kind]] = Counter()
     for own in by_conversation(messages).values():
-        kinds = [(message.direction, message.name) for message in own]
+        kinds = [message.kind for message in own]
         answered: dict[Kind, set[Kind]] = {}
         for kind in filter(heartbeats.__contains__, kinds):
             counts[kind] += 1

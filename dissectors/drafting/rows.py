@@ -21,8 +21,8 @@ from kiebitz.dissectors.drafting.fields import (
     quoted_name,
 )
 from kiebitz.dissectors.drafting.identifiers import Identifiers
-from kiebitz.dissectors.drafting.relations import Broadcast, Kind
-from kiebitz.dissectors.drafting.traffic import FormatChoice, Message
+from kiebitz.dissectors.drafting.relations import Broadcast
+from kiebitz.dissectors.drafting.traffic import FormatChoice, Kind, Message
 from kiebitz.dissectors.grammar.fields import INTEGER
 from kiebitz.dissectors.grammar.grammar import NAMELESS
 from kiebitz.dissectors.model import Direction
@@ -208,7 +208,7 @@ def rows_of(
     """Return all rows in the order of their first messages, and the types that they use."""
     groups: dict[Kind, list[Message]] = defaultdict(list)
     for message in messages:
-        groups[message.direction, message.name].append(message)
+        groups[message.kind].append(message)
     named: dict[str, str] = {}
     types = {each: TypeInference(form.format, identifiers.players, named) for each, form in forms.items()}
     for (direction, _), own in groups.items():

@@ -10,6 +10,9 @@ import msgspec
 from kiebitz.dissectors.model import DIRECTIONS, Direction, Transport
 from kiebitz.dissectors.protocol_file.specification import Format
 
+Kind = tuple[Direction, str]
+"""Direction and name of a message."""
+
 MAX_BYTES = 32 << 20
 """Maximum number of bytes that a draft is made from; later ones are ignored."""
 
@@ -86,6 +89,10 @@ class Message(msgspec.Struct, gc=False):
     begins: bool = True
     number: int | None = None
     reference: int | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return self.direction, self.name
 
 
 def segments_of(conversations: Iterable[Conversation]) -> list[Segment]:

@@ -10,8 +10,7 @@ from operator import ne
 import msgspec
 
 from kiebitz.dissectors.drafting.identifiers import Identifiers, leaves
-from kiebitz.dissectors.drafting.relations import Kind
-from kiebitz.dissectors.drafting.traffic import Message
+from kiebitz.dissectors.drafting.traffic import Kind, Message
 
 _TURN = re.compile(r"turn|current|next|active|dran|zug|aktiv|move", re.IGNORECASE)
 
@@ -38,7 +37,7 @@ def find_turn(messages: Sequence[Message], heartbeats: set[Kind], identifiers: I
     actors: dict[str | int, int] = {}
     for conversation, owner in (*identifiers.owners.items(), *identifiers.numbers.items()):
         actors.setdefault(owner, conversation)
-    acting = [message for message in messages if (message.direction, message.name) not in heartbeats]
+    acting = [message for message in messages if message.kind not in heartbeats]
     senders = [message.conversation for message in acting if message.direction == "c2s"]
     seen: dict[tuple[str, tuple[str, ...] | None], list[tuple[int, int]]] = defaultdict(list)
     """The player and who acted next, by the message and the place of the player in it."""
