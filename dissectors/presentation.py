@@ -7,8 +7,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from kiebitz.dissectors.game.state import State
 from kiebitz.dissectors.game.table import python_part
 from kiebitz.dissectors.grammar.field_type import Fields
@@ -24,21 +22,12 @@ from kiebitz.dissectors.grammar.sentences import (
     value_at,
 )
 from kiebitz.dissectors.model import Direction, Event
+from kiebitz.dissectors.queries import Query
 
 if TYPE_CHECKING:
     from kiebitz.dissectors.game.view import Scene, View
     from kiebitz.dissectors.protocol_file.specification import Specification
     from kiebitz.dissectors.statistics import Statistic
-
-
-class Query(msgspec.Struct, frozen=True):
-    """An example query: its `name` in addresses, its `title`, the meaning of its columns, and one SELECT."""
-
-    name: str
-    title: str
-    about: str
-    sql: str
-
 
 _MAX_GLOSS_LENGTH = 60
 """Maximum length of a gloss in characters."""

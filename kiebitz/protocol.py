@@ -29,9 +29,10 @@ from kiebitz.dissectors.grammar.sentences import coded, each
 from kiebitz.dissectors.grammar.text_codec import DelimitedCodec
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Direction, Event, Findings, Game, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.presentation import Presentation, Query
+from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.dissector import dissector_from, packaged_protocol
 from kiebitz.dissectors.protocol_file.reading.reader import read_specification
+from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.statistics import Counts, Durations, Histogram, Shares, TimeSeries, actions, of_each
 
 __all__ = [

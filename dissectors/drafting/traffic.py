@@ -92,6 +92,7 @@ class Message(msgspec.Struct, gc=False):
 
     @property
     def kind(self) -> Kind:
+        """Its direction and name."""
         return self.direction, self.name
 
 

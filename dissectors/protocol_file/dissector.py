@@ -23,7 +23,7 @@ from kiebitz.dissectors.grammar.grammar import (
 )
 from kiebitz.dissectors.identity import Identity
 from kiebitz.dissectors.model import Event
-from kiebitz.dissectors.presentation import Presentation, Query
+from kiebitz.dissectors.presentation import Presentation
 from kiebitz.dissectors.protocol_file.codecs import codec_of, framer_of
 from kiebitz.dissectors.protocol_file.expressions import ASKED, WHO, expressions_in, path_of
 from kiebitz.dissectors.protocol_file.game.board import Board, states_of
@@ -40,6 +40,7 @@ from kiebitz.dissectors.protocol_file.sections import EventSpec, RuleSpec
 from kiebitz.dissectors.protocol_file.specification import Specification
 from kiebitz.dissectors.protocol_file.templates import value_words, word_of
 from kiebitz.dissectors.protocol_file.text_types import identifier_kind
+from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.statistics import Counts, Sample, Statistic, of_each
 from kiebitz.dissectors.websocket.encapsulation import WebSocketEncapsulation
 

@@ -14,7 +14,6 @@ from kiebitz.dissectors.grammar.grammar import EventKind, Rule
 from kiebitz.dissectors.grammar.json.forms import Form, OddWord, SizeRule
 from kiebitz.dissectors.grammar.lenient import Lenient, Spellings
 from kiebitz.dissectors.model import Direction, Transport
-from kiebitz.dissectors.presentation import Query
 from kiebitz.dissectors.protocol_file.sections import (
     BoardSpec,
     EventSpec,
@@ -25,6 +24,7 @@ from kiebitz.dissectors.protocol_file.sections import (
     RuleSpec,
     StatisticSpec,
 )
+from kiebitz.dissectors.queries import Query
 
 FramingKind = Literal[
     "lines",

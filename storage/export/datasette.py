@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from kiebitz.dissectors.escaping import encodable
-from kiebitz.dissectors.presentation import Query
+from kiebitz.dissectors.queries import Query
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.storage.database.schema import MEMORY, StorageError, create_tables
 from kiebitz.storage.read.timeline import Timeline

@@ -16,7 +16,6 @@ from kiebitz.dissectors.filters.syntax import WORDS
 from kiebitz.dissectors.game.table import is_part_of
 from kiebitz.dissectors.grammar.grammar import sender_of
 from kiebitz.dissectors.model import Direction
-from kiebitz.dissectors.presentation import Query
 from kiebitz.dissectors.protocol_file import MAX_SIZE
 from kiebitz.dissectors.protocol_file.expressions import WHO
 from kiebitz.dissectors.protocol_file.patterns import one_budget
@@ -53,6 +52,7 @@ from kiebitz.dissectors.protocol_file.sections import (
     RuleSpec,
 )
 from kiebitz.dissectors.protocol_file.specification import MessageSpec, Specification
+from kiebitz.dissectors.queries import Query
 
 _RESERVED = {STATE, *WORDS, *TRANSPORTS, *(name.partition(".")[0] for name in (*COLUMNS, *ALIASES))}
 """Names that have another meaning in filters."""
