@@ -65,7 +65,7 @@ def schema_difference(connection: sqlite3.Connection, reference: sqlite3.Connect
     with its SQL, so that no object can pass for another. Raises sqlite3.Error.
     """
     found, ours = _objects(connection), _objects(reference)
-    for strange in found - ours:
+    for strange in sorted(found - ours):
         kind, name = strange[:2]
         return f"it contains the unknown {kind} {name}"
     for kind, name, _, _ in ours - found:

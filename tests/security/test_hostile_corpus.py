@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -53,68 +52,6 @@ def tree(folder: Path) -> list[tuple[str, bytes | None]]:
     )
 
 
-def unix_socket(path: Path, _: Path) -> None:
-    # The path may be too long for a socket's address.
-    before = os.getcwd()
-    os.chdir(path.parent)
-    try:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(path.name)
-    finally:
-        os.chdir(before)
-
-
-KINDS: dict[str, Callable[[Path, Path], object]] = {
-    "link": lambda path, victim: path.symlink_to(victim),
-    "pipe": lambda path, _: os.mkfifo(path),
-    "socket": unix_socket,
-}
-
-PLACES = {
-    ".staging": True,
-    "runs": True,
-    "runs/x.jsonl": False,
-    "runs/\x1b[2J\n.jsonl": False,
-    "corpus.json": True,
-    "capture=ab": False,
-    "capture=ab/protocol=okey": False,
-    "capture=ab/protocol=okey/games.parquet": False,
-    "some\x1b[2J\nfile": False,
-}
-
-
-@pytest.mark.full(but=2)
-@pytest.mark.parametrize(
-    ("place", "kind"),
-    a_few(
-        [(place, kind) for place in PLACES for kind in KINDS],
-        lambda row: [*PLACES].index(row[0]) % 3 == [*KINDS].index(row[1]) or row == (".staging", "link"),
-    ),
-)
-def test_foreign_files_in_a_corpus_are_rejected(place: str, kind: str, corpus: Path, tmp_path: Path) -> None:
-    path = corpus / place
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    KINDS[kind](path, tmp_path / "victim")
-    before = tree(tmp_path / "victim")
-    commands = [[name, str(corpus)] for name in ("check", "sessions", "games")]
-    commands += [["query", str(corpus), "select 1"]]
-    if PLACES[place]:
-        commands += [["add", str(corpus), CAPTURE]]
-    else:
-        assert add_here(corpus, [Path(CAPTURE)])[0].failed is None
-    for command in commands:
-        done = kiebitz("corpus", *command)
-        assert (done.status, done.out) == (1, ""), command
-        assert "this is a link, a pipe or a device" in done.err or "was not written by Kiebitz" in done.err
-        assert done.err.count("\n") == 1
-        assert "\x1b" not in done.err
-    assert tree(tmp_path / "victim") == before
-    assert os.path.lexists(path)
-
-
 LEFT: dict[str, tuple[str, bool]] = {
     "a run": (RUN, True),
     "a run that is being removed": (f"{RUN}.{'0' * 32}.gone", True),
@@ -147,33 +84,6 @@ def test_only_what_a_run_with_a_log_has_left_is_removed(corpus: Path) -> None:
     assert {path.name for path in staging.iterdir()} == {"note", *stay}
     assert all((staging / name / "ab-0" / "games.parquet").exists() for name in stay)
     assert tree(corpus.parent / "victim") == before
-
-
-OTHERS: dict[str, Callable[[Path], object]] = {
-    "the corpus": lambda corpus: corpus.chmod(0o777),
-    "its staging": lambda corpus: (corpus / ".staging").chmod(0o775),
-    "its logs": lambda corpus: (corpus / "runs").chmod(0o772),
-    "another user's corpus": give_to_stranger,
-    "another user's staging": lambda corpus: give_to_stranger(corpus / ".staging"),
-    "another user's logs": lambda corpus: give_to_stranger(corpus / "runs"),
-}
-
-
-@pytest.mark.full(but=1)
-@pytest.mark.parametrize("spoil", every(3, [pytest.param(spoil, id=name) for name, spoil in OTHERS.items()]))
-def test_a_corpus_of_other_users_is_read_and_not_added_to(
-    spoil: Callable[[Path], object], corpus: Path
-) -> None:
-    (corpus / ".staging" / RUN).mkdir()
-    (corpus / "runs" / f"{RUN}.jsonl").touch()
-    spoil(corpus)
-    before = tree(corpus)
-    done = kiebitz("corpus", "add", str(corpus), CAPTURE)
-    assert (done.status, done.out) == (1, "")
-    assert "another user" in done.err or "other users may write to it" in done.err
-    assert tree(corpus) == before
-    assert kiebitz("corpus", "games", str(corpus)).status == 0
-    assert kiebitz("corpus", "check", str(corpus)).status == 0
 
 
 def test_a_new_corpus_is_private(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import click
 import msgspec
 import pytest
 from command import kiebitz
-from damaged_databases import FORGED, SPOTS, Spot, damage
-from hostile_text import CAPTURES_OF, CODES, WORDS, is_harmless, on_a_terminal
+from damaged_databases import FORGED, SPOTS, Kind, Spot, damage, spots_of
+from hostile_text import CAPTURES_OF, CODES, is_harmless, on_a_terminal
+from imported_databases import copy_of_database
 from strength import a_few, times
 from tables import tried_commands
 
@@ -60,7 +61,7 @@ ELSEWHERE = {
     },
     **{(name, "-P"): "in tests/cli/test_protocol_files.py: a database has copies" for name in VARIANTS},
     ("follow", "--raw"): "the bytes as they are, as asked for, and refused on a terminal",
-    ("replay", "--serve"): "in test_hostile_live.py, as it waits for clients",
+    ("replay", "--serve"): "in test_hostile_terminals.py, as it waits for clients",
     ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",
     ("replay", "--step"): "asks for keys, and shows the same",
     ("export", "--site"): "in test_static_site.py: a session in it is a file, which is only copied",
@@ -78,7 +79,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {}
     for protocol, capture in CAPTURES_OF.items():
         path = made[protocol] = tmp_path_factory.mktemp(protocol) / "game.db"
-        assert kiebitz("import", capture, "-w", str(path)).status == 0
+        copy_of_database(capture, path)
         timeline = open_session(str(path))
         with closing(timeline.connection) as reader:
             (table,) = reader.execute("SELECT table_id FROM events").fetchone()
@@ -179,10 +180,9 @@ def test_all_columns_together_do_nothing(
     indirect=["columns"],
 )
 def test_hostile_game_texts_are_inert(
-    kind: str, protocol: str, columns: str | None, sound: dict[str, Path], tmp_path: Path
+    kind: Kind, protocol: str, columns: str | None, sound: dict[str, Path], tmp_path: Path
 ) -> None:
-    spots = [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in WORDS]
-    runs(sound[protocol], tmp_path, spots, columns, times(1, 3))
+    runs(sound[protocol], tmp_path, spots_of(kind), columns, times(1, 3))
 
 
 # Nothing is forgotten.

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from foreign_files import create_as_stranger, folder_for_all, give_to_stranger
-from processes_and_rows import KIEBITZ, running
 from strength import a_few
 
 from kiebitz.dissectors.model import Chunk
@@ -53,33 +52,6 @@ def journal_of_links(path: Path) -> None:
 def open_to_all(path: Path) -> None:
     leave_spool(path)
     path.chmod(0o777)
-
-
-PLANTED: dict[str, Callable[[Path], object]] = {
-    "pipe": pipe,
-    "spool": leave_spool,
-    "folder of links": folder_of_links,
-    "journal of links": journal_of_links,
-    "link": lambda path: path.symlink_to(path.parent.parent / "victim"),
-    "link to itself": lambda path: path.symlink_to(path),
-    "file": Path.touch,
-}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("kind", a_few(PLANTED, ["pipe"]))
-def test_a_relay_starts_next_to_planted_files(tmp_path: Path, kind: str) -> None:
-    shared = folder_for_all(tmp_path / "shared")
-    victim = leave_spool(tmp_path / "victim")
-    bait = create_as_stranger(shared / ".game.db-spool-\x1b[2J", PLANTED[kind])
-    before = [all_below(victim), all_below(shared)]
-    mode = "reverse:udp://127.0.0.1:9@0"
-    with running(*KIEBITZ, "relay", "-m", mode, "-w", str(shared / "game.db"), "-q", ready="listening on"):
-        pass
-    assert os.path.lexists(bait)
-    for name in ("game.db", "game.db-wal", "game.db-shm"):
-        (shared / name).unlink(missing_ok=True)
-    assert [all_below(victim), all_below(shared)] == before
 
 
 def with_something_else(path: Path) -> None:

@@ -10,7 +10,7 @@ from altered_captures import replaced
 from altered_sessions import recorded
 from browser import Look, Sight, file_address
 from command import ODD, kiebitz
-from damaged_databases import SPOTS, damage
+from damaged_databases import SPOTS, spoilt
 from hostile_text import PLAYERS, spelt
 from page_queries import PANES, exported
 from served_pages import Serving, serving
@@ -128,12 +128,10 @@ def test_a_name_is_text_on_the_page_and_in_the_file(
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["text", "names", "values"])
 def test_a_spoilt_database_is_text_too(kind: str, tmp_path: Path, look: Look) -> None:
-    database = tmp_path / "game.db"
-    assert kiebitz("import", ODD, "-w", str(database)).status == 0
     # Without these it is not read at all.
     kept = {"protocol", "transport", "direction", "severity", "kind", "client", "server"}
-    damage(str(database), [spot for spot in SPOTS if spot.kind == kind and spot.column not in kept], MARKUP)
-    with serving(str(database)) as server:
+    spots = [spot for spot in SPOTS if spot.kind == kind and spot.column not in kept]
+    with serving(spoilt(tmp_path, Path(ODD).name, spots, MARKUP)) as server:
         sight = look(server.at())
         # Of such a database some questions have no answer but a sentence.
         sight.expect("status of (400|404|503)")

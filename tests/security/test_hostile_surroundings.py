@@ -1,3 +1,5 @@
+"""Databases in hostile surroundings, or that change; see also tests/data/commands/foreign_databases.txt."""
+
 from __future__ import annotations
 
 import os
@@ -5,7 +7,7 @@ import shutil
 import sqlite3
 import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -13,10 +15,9 @@ import pytest
 from command import ODD, ROOT, kiebitz
 from damaged_databases import READING, small_database, writing
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, kill_all, running, until
-from strength import a_few, every, times
+from strength import times
 
 IS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-NOBODY = 65534
 
 
 def commands(path: str) -> list[list[str]]:
@@ -61,106 +62,6 @@ def test_no_command_deletes_what_a_journal_names(game: Path, tmp_path: Path) -> 
     with closing(sqlite3.connect(game)) as connection:
         connection.execute("SELECT count(*) FROM chunks").fetchone()
     assert not victim.exists() or sqlite3.sqlite_version_info > (3, 50)
-
-
-BESIDE: dict[str, Callable[[Path], None]] = {
-    "a pipe": os.mkfifo,
-    "a link": lambda path: path.symlink_to("/etc/hostname"),
-    "a link to nothing": lambda path: path.symlink_to("nothing"),
-    "a folder": Path.mkdir,
-}
-SUFFIXES = ["-wal", "-shm", "-journal"]
-
-
-@pytest.mark.full(but=1)
-@pytest.mark.parametrize(
-    ("kind", "suffix"),
-    a_few(
-        [(kind, suffix) for kind in BESIDE for suffix in SUFFIXES],
-        lambda row: [*BESIDE].index(row[0]) % 3 == SUFFIXES.index(row[1]),
-    ),
-)
-def test_special_files_next_to_a_database_are_not_opened(kind: str, suffix: str, game: Path) -> None:
-    BESIDE[kind](Path(f"{game}{suffix}"))
-    for command in (["events", str(game)], ["redissect", str(game)], *writing(str(game))):
-        done = kiebitz(*command)
-        assert done.status == 1, done
-        assert f"game.db{suffix}: " in done.err
-
-
-@pytest.mark.full(but=1)
-@IS_ROOT
-@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
-def test_another_users_file_is_not_used_next_to_a_database(suffix: str, game: Path) -> None:
-    beside = Path(f"{game}{suffix}")
-    beside.touch()
-    os.chown(beside, NOBODY, NOBODY)
-    for command in (["redissect", str(game)], *writing(str(game))):
-        done = kiebitz(*command)
-        assert done.status == 1
-        assert "it does not belong to you" in done.err
-
-
-def _another_users(path: Path) -> None:
-    os.chown(path, NOBODY, NOBODY)
-
-
-def _linked_by_another(path: Path) -> None:
-    path.rename(path.with_name("real.db"))
-    path.symlink_to("real.db")
-    os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-
-
-def _replaced(make: Callable[[Path], None]) -> Callable[[Path], None]:
-    def spoil(path: Path) -> None:
-        path.unlink()
-        make(path)
-
-    return spoil
-
-
-TARGETS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "which anybody may write": (lambda path: path.chmod(0o666), "other users may write to it"),
-    "which a group may write": (lambda path: path.chmod(0o660), "other users may write to it"),
-    "a link to nothing": (_replaced(lambda path: path.symlink_to("nothing")), "this is a link to nothing"),
-    "a link to nothing elsewhere": (
-        _replaced(lambda path: path.symlink_to("/tmp/made-by-kiebitz")),
-        "this is a link to /tmp/made-by-kiebitz",
-    ),
-    "a pipe": (_replaced(os.mkfifo), "a folder, a pipe or a device"),
-    "a folder": (_replaced(Path.mkdir), "a folder, a pipe or a device"),
-    "a device": (_replaced(lambda path: path.symlink_to("/dev/null")), "a folder, a pipe or a device"),
-}
-OTHERS: dict[str, tuple[Callable[[Path], None], str]] = {
-    "another user's file": (_another_users, "this file belongs to another user"),
-    "another user's link": (_linked_by_another, "this is another user's link"),
-}
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "kind", every(3, [*TARGETS, *(pytest.param(kind, marks=IS_ROOT) for kind in OTHERS)])
-)
-def test_foreign_databases_are_not_recorded_into(kind: str, game: Path) -> None:
-    spoil, sentence = {**TARGETS, **OTHERS}[kind]
-    spoil(game)
-    before = game.read_bytes() if game.is_file() else None
-    for command in writing(str(game)):
-        done = kiebitz(*command)
-        assert done.status == 1, done
-        assert sentence in done.err
-    assert not Path("/tmp/made-by-kiebitz").exists()
-    if before is not None:
-        assert game.read_bytes() == before
-
-
-def test_ones_own_link_leads_to_ones_own_database(game: Path, tmp_path: Path) -> None:
-    link = tmp_path / "elsewhere" / "link.db"
-    link.parent.mkdir()
-    link.symlink_to(game)
-    assert kiebitz("import", ODD, "-w", str(link)).status == 0
-    assert len(kiebitz("sessions", str(game), "--json").json) == 2
-    assert [path.name for path in link.parent.iterdir()] == ["link.db"]
 
 
 @pytest.mark.full

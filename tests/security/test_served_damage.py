@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from command import kiebitz
-from damaged_databases import ROWS, SPOTS, Spot, damage, damaged_copy, small_database
+from damaged_databases import ROWS, SPOTS, VALUES, Kind, Spot, damaged_copy, spoilt, spots_of
 from hostile_text import CAPTURES_OF
 from served_pages import Serving, serving
 from strength import a_few
@@ -77,12 +77,6 @@ def harmless(markup: str) -> None:
             assert "javascript:" not in value
 
 
-def made(folder: Path, protocol: str) -> str:
-    path = str(folder / f"{protocol}.db")
-    assert kiebitz("import", CAPTURES_OF[protocol], "-w", path).status == 0
-    return path
-
-
 def served(path: str) -> int:
     """Serve a database and ask for everything, unless it is refused in a sentence; how much was answered."""
     server = Serving(path, "--port", "0")
@@ -107,20 +101,14 @@ def served(path: str) -> int:
 @pytest.mark.full
 @pytest.mark.parametrize("spot", a_few(SPOTS, SPOTS[9:10], ".".join))
 def test_each_spoilt_column_is_answered(spot: Spot, tmp_path: Path) -> None:
-    path = str(tmp_path / "game.db")
-    Path(path).write_bytes(small_database().read_bytes())
-    damage(path, [spot], MARKUP)
-    served(path)
+    served(spoilt(tmp_path, CAPTURES_OF["maexchen"], [spot], MARKUP))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("protocol", a_few(CAPTURES_OF, ["catan"]))
 @pytest.mark.parametrize("kind", a_few(["names", "values"], ["values"]))
-def test_no_text_is_markup(kind: str, protocol: str, tmp_path: Path) -> None:
-    words = {"protocol", "transport", "direction", "severity", "kind"}
-    path = made(tmp_path, protocol)
-    damage(path, [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in words], MARKUP)
-    served(path)
+def test_no_text_is_markup(kind: Kind, protocol: str, tmp_path: Path) -> None:
+    served(spoilt(tmp_path, CAPTURES_OF[protocol], spots_of(kind), MARKUP))
 
 
 @pytest.mark.full
@@ -133,25 +121,7 @@ def test_rows_that_kiebitz_never_writes_are_reported(kind: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     "statement",
     a_few(
-        [
-            "UPDATE sessions SET started_ns = 1 << 61",
-            "UPDATE sessions SET started_ns = -(1 << 62), ended_ns = 1 << 62",
-            "UPDATE events SET data = '[]'",
-            "UPDATE events SET data = 'x' WHERE id = 9",
-            "UPDATE events SET changes = '[[[], 1]]' WHERE id = 9",
-            'UPDATE events SET data = \'{"dice": "\\ud800"}\' WHERE id = 9',
-            "UPDATE events SET kind = 'no such' WHERE id = 9",
-            "UPDATE events SET seq = seq * 1000000000",
-            "UPDATE messages SET fields = '3' WHERE id = 3",
-            "UPDATE messages SET stream_id = 99 WHERE id = 3",
-            "UPDATE messages SET length = 1 << 60, offset = 1 << 61 WHERE id = 3",
-            "UPDATE diagnostics SET stream_id = 99, ts_ns = 'x'",
-            "UPDATE snapshots SET state = '[]'",
-            "DELETE FROM streams",
-            "DELETE FROM tables",
-            "DELETE FROM events WHERE id < 9",
-            "UPDATE games SET result = '[1]', table_id = 7",
-        ],
+        VALUES,
         lambda row: "length = 1" in row,
     ),
 )
@@ -171,12 +141,11 @@ def test_a_damaged_one_is_called_so(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_export_writes_a_page_or_says_why_not(tmp_path: Path) -> None:
-    path = tmp_path / "game.db"
-    path.write_bytes(small_database().read_bytes())
-    damage(str(path), [spot for spot in SPOTS if spot.table == "events" and spot.kind == "values"], MARKUP)
+    spots = [spot for spot in SPOTS if spot.table == "events" and spot.kind == "values"]
+    path = spoilt(tmp_path, CAPTURES_OF["maexchen"], spots, MARKUP)
     for number, more in enumerate([[], ["--as", "alice"]]):
         page = tmp_path / f"{number}.html"
-        done = kiebitz("export", str(path), "-T", "html", "-o", str(page), *more)
+        done = kiebitz("export", path, "-T", "html", "-o", str(page), *more)
         assert done.status in (0, 1), done
         assert "fault" not in done.err
         if done.status == 0:

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from command import ODD, TINY
-from imported_databases import database_of
+from conversation_files import blocks
+from hostile_text import WORDS
+from imported_databases import copy_of_database, database_of
 from networks import may_capture
 from processes_and_rows import free_port
+from snapshots import DATA, as_bytes
 from strength import GAMES
 
 from kiebitz.storage.database.schema import TABLES
@@ -59,6 +62,18 @@ def damage(path: str, spots: Iterable[Spot], hostile: str = HOSTILE) -> None:
     connection.close()
 
 
+def spots_of(kind: Kind) -> list[Spot]:
+    """Return the columns of text and of JSON that can be spoilt in a database that is still read."""
+    return [spot for spot in SPOTS if spot.kind in ("text", kind) and spot.column not in WORDS]
+
+
+def spoilt(folder: Path, capture: str, spots: Iterable[Spot], hostile: str = HOSTILE) -> str:
+    """Return a new database of a recorded capture in which these columns are spoilt."""
+    path = copy_of_database(capture, folder / "game.db")
+    damage(path, spots, hostile)
+    return path
+
+
 def _spoilt(text: str | None, kind: Kind, hostile: str) -> str | None:
     if kind == "text":
         return (text or "") + hostile
@@ -76,50 +91,15 @@ def _within(value: Any, kind: Kind, hostile: str) -> Any:
     return value + hostile if kind == "values" and isinstance(value, str) else value
 
 
-DEEP = "[" * 100_000 + "]" * 100_000
-HUGE = '{"dice":' + "9" * 1_000_000 + "}"
-
-
-def _json(table: str, column: str, value: object) -> str:
-    return f"UPDATE {table} SET {column} = '{json.dumps(value)}'"
-
-
+_DAMAGE = blocks(DATA / "damaged_rows.txt")
 ROWS = {
-    "text for a number": "UPDATE messages SET ts_ns = 'x', offset = 'y' WHERE id = 3",
-    "no number": "UPDATE events SET ts_ns = NULL WHERE id = 3",
-    "text for a time": "UPDATE sessions SET started_ns = 'x'",
-    "bytes for a text": "UPDATE streams SET client = x'ff00', protocol = x'00'",
-    "no UTF-8": "UPDATE messages SET name = CAST(x'ff1b5b324a' AS TEXT)",
-    "no JSON": "UPDATE messages SET fields = '{' WHERE id = 5; UPDATE events SET data = 'x', changes = 'x'",
-    "another JSON": "UPDATE messages SET fields = '[]'; UPDATE events SET data = '3', changes = '{\"a\":1}'",
-    "deep JSON": f"UPDATE messages SET fields = '{DEEP}'; UPDATE events SET data = '{DEEP}'",
-    "a long number": f"UPDATE messages SET fields = '{HUGE}'; UPDATE events SET data = '{HUGE}'",
-    "a state that is none": f"UPDATE snapshots SET state = '{DEEP}'; DELETE FROM events WHERE seq < 300",
-    "a direction that is none": "UPDATE messages SET direction = 'x'; UPDATE chunks SET direction = 'x'",
-    "no table": "DELETE FROM tables",
-    "no streams": "DELETE FROM streams",
-    "huge numbers": "UPDATE messages SET offset = 9223372036854775807, length = -1, ts_ns = -(1 << 62)",
-    "a control character": "UPDATE sessions SET name = char(27) || '[2J', source = char(155) || '5m'",
-    "no address": "UPDATE streams SET client = 'alice'",
-    "no port": "UPDATE streams SET server = '127.0.0.1:x'; UPDATE tables SET server = '127.0.0.1'",
-    "a port beyond all": "UPDATE streams SET server = '127.0.0.1:123456'",
-    "lines for an address": "UPDATE streams SET client = '127.0.0.1:1' || char(10) || 'FORGED'",
-    "no protocol": "UPDATE streams SET protocol = 'x y'; UPDATE tables SET protocol = ''",
-    "no code": "UPDATE diagnostics SET code = char(27) || '[2J', grp = char(10)",
-    "no kind": "UPDATE events SET kind = 'a b'",
-    "lists for texts": _json("messages", "fields", {"name": [[1]], "dice": {"a": []}}),
-    "other shapes": _json("events", "data", {"dice": 5, "names": 7, "name": {}, "players": "x"}),
-    "no data": _json("events", "data", {}),
-    "changes of nothing": _json("events", "changes", [1, [2], [[], 3], [[4], 5]]),
-    "changes of numbers": _json("events", "changes", [[["games"], 7]]),
-    "a list for players": _json("events", "changes", [[["players"], [1]], [["round"], {}]]),
-    "another state": _json("snapshots", "state", {"games": [1, 2], "players": 3})
-    + "; DELETE FROM events WHERE seq < 9",
-    "other results": _json("games", "result", {"losers": {"a": [[]]}, "points": [None]}),
-    "events of another table": "UPDATE events SET table_id = 99",
-    "SQL for a name": "UPDATE sessions SET name = '''); DROP TABLE messages; --'",
+    name: as_bytes(statements).decode()
+    for name, _, statements in (line.partition(": ") for line in _DAMAGE["rows"].steps)
 }
 """Damage that Kiebitz never causes."""
+
+VALUES = _DAMAGE["values"].steps
+"""Statements that leave values which no program writes."""
 
 
 def small_database() -> Path:

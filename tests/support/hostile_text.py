@@ -8,7 +8,7 @@ import json
 import re
 from xml.sax.saxutils import escape
 
-from command import CAPTURES, TINY, Done
+from command import Done
 
 from kiebitz.cli.main import run
 
@@ -75,9 +75,9 @@ CODES = re.compile(RICHS_OWN.pattern + r"|\x1b\[\?1049[hl]|\x1b\[H|\x1b\[\d+A")
 WORDS = {"protocol", "transport", "direction", "severity", "kind", "action"}
 """Columns without whose words a database is read no further, or as one of an unknown protocol."""
 CAPTURES_OF = {
-    "maexchen": TINY,
-    "schafkopf": str(CAPTURES / "schafkopf-1.3-1human-tiny.pcap"),
-    "catan": str(CAPTURES / "catan-yaks-lobby.pcap.gz"),
-    "okey": str(CAPTURES / "okey-head-tiny.pcap.gz"),
-    "cgml": str(CAPTURES / "cgml-tiny.pcap.gz"),
+    "maexchen": "maexchen-head-tiny.pcap",
+    "schafkopf": "schafkopf-1.3-1human-tiny.pcap",
+    "catan": "catan-yaks-lobby.pcap.gz",
+    "okey": "okey-head-tiny.pcap.gz",
+    "cgml": "cgml-tiny.pcap.gz",
 }

@@ -12,13 +12,18 @@ the indented lines. `make test` leaves out a block whose title ends with `, full
     database NAME                          a recorded capture as the database NAME.db
     database NAME.db: CAPTURE              the same, under another name
     session NAME.db [CLIENT SERVER [tcp]]: records datagrams: `| > ROLL;x`, `| < ROLLED +5 missing`, `| fault`
-    talk NAME.db FILE:                     a conversation by a protocol file: `| a> JOIN ann`, `| *< HI`
+    talk NAME.db FILE [coarse]:            a conversation by a protocol file: `| a> JOIN ann`, `| *< HI`,
+                                           perhaps with times of a coarse clock
     altered NAME.db: CAPTURE CHANGE ...    a recorded capture, altered by a function of `altered_captures`
     deeds NAME.db: CAPTURE                 as if Kiebitz had altered messages: `| drop #3`; see `done_to`
     corpus NAME: CAPTURE ...               a corpus of recorded captures
     sql NAME.db: STATEMENT                 what SQLite answers
     dice.pcapng, dice.toml                 the game and the protocol file of `dice_file.py`
     cat NAME, ls [NAME]                    a file, and the names in the folder, or in one of it
+    sh COMMAND                             a line of a shell; $KIEBITZ is the command as a process
+    each recording NAME.db                 the different outputs of all commands that record into a database;
+                                           `each writing`: and of those that change it; `each corpus`: that
+                                           read a corpus
     complete LINE                          the candidates of zsh for the last word of a line
     as: TITLE                              the steps of another block, without their output
 """
@@ -28,7 +33,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.metadata import version
@@ -43,10 +50,12 @@ from altered_sessions import recorded
 from command import CAPTURES, ROOT, Done, kiebitz
 from conversation_files import Block, as_json, blocks
 from corpora import add_here
+from damaged_databases import writing
 from dice_file import capture_game, write_file
 from file_conversations import dissector_of
 from hostile_text import PROGRESS, on_a_terminal
 from imported_databases import copy_of_database
+from processes_and_rows import KIEBITZ
 from session_factory import SERVER, Conversation, record
 from shells import offered
 from snapshots import DATA, as_bytes, as_words, marked
@@ -56,6 +65,8 @@ CLIENT = "127.0.0.1:40000"
 _VARYING = [
     (re.compile(r"\d+(?:\.\d+)? (?:ms|s)\b(?= \(|, [\d,]+ (?:packets|messages) per second)"), "N s"),
     (re.compile(rf"(?<![\d.]){re.escape(version('kiebitz'))}(?![\d.])"), "VERSION"),
+    (re.compile(r"(?<=this is no baseline file: )[^;\n]*(?=;)"), "WHY"),
+    (re.compile(r"Name or service not known|Temporary failure in name resolution"), "NO SUCH HOST"),
 ]
 """Parts of an output that differ from run to run, and how a transcript shows them."""
 
@@ -102,12 +113,13 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
             talk.stream.transport = "tcp" if transport else "udp"
             record(path, talk.talk(*body).items)
         case "talk":
-            said = file_conversations.Conversation(
-                dissector_of((folder / name.split(" ")[1][:-1]).read_text())
-            )
-            record(path, said.send(*body).items, begin_ns=said.items[0].ts_ns)
+            _, file, *clock = rest.removesuffix(":").split(" ")
+            said = file_conversations.Conversation(dissector_of((folder / file).read_text())).send(*body)
+            for item in said.items if clock == ["coarse"] else ():
+                item.ts_ns -= item.ts_ns % 15_625_000
+            record(path, said.items, begin_ns=said.items[0].ts_ns)
         case "altered":
-            capture, change, *arguments = shlex.split(text)
+            capture, change, *arguments = as_words(text)
             known = recorded(capture)
             alter = getattr(altered_captures, change)(*arguments)
             known.with_said(alter(list(known.said))).write(path)
@@ -121,7 +133,8 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
                 told = about.strip("_") if kind == "plain" else f"({kind})"
                 yield f"    {value.replace(chr(92), '')} {told}".rstrip()
         case "corpus":
-            add_here(path, [ROOT / "captures" / each for each in text.split()])
+            for outcome in add_here(path, [ROOT / "captures" / each for each in text.split()]):
+                yield from [f"    {outcome.failed}"] if outcome.failed else []
         case "sql":
             with closing(sqlite3.connect(path)) as connection, connection:
                 for row in connection.execute(text):
@@ -131,6 +144,19 @@ def _prepared(step: str, body: list[str], folder: Path) -> Iterator[str]:
         case "ls":
             names = sorted(each.name for each in path.iterdir() if not each.is_symlink())
             yield f"    {' '.join(names) or '(nothing)'}"
+        case "sh":
+            yield from shown(_in_shell(rest))
+        case "each":
+            way, database = rest.split(" ")
+            recording = writing(database)
+            reading = (["check"], ["sessions"], ["games"], ["query", "select 1"])
+            commands = {
+                "recording": recording,
+                "writing": [*recording, ["redissect", database]],
+                "corpus": [["corpus", command, database, *query] for command, *query in reading],
+            }[way]
+            for lines in dict.fromkeys(tuple(shown(kiebitz(*command))) for command in commands):
+                yield from lines
         case "dice.pcapng":
             capture_game(folder)
         case "dice.toml":
@@ -166,6 +192,21 @@ def _done(line: str, run: Callable[..., Done]) -> Done:
             rows = [f".{key} {as_json(found[key])}" for key in keys]
         return Done(done.status, "".join(f"{row}\n" for row in rows), done.err)
     return done
+
+
+def _in_shell(line: str) -> Done:
+    """Run a line in a shell; skip the block if a program is missing, or root's rights."""
+    for program in re.findall(r"\b(?:tshark|capinfos)\b", line):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    if re.search(r"\b(?:chown|mount)\b", line) and os.geteuid() != 0:
+        pytest.skip("this needs root")
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "KIEBITZ": shlex.join(KIEBITZ)}
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, env=variables, stdin=subprocess.DEVNULL, timeout=120
+    )
+    out, err = (part.decode("utf-8", "surrogateescape") for part in (done.stdout, done.stderr))
+    return Done(done.returncode, out, err)
 
 
 def shown(done: Done) -> Iterator[str]:
