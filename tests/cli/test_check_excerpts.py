@@ -73,7 +73,6 @@ ID = b"!ID\n2\n!END\n"
 DRAN = b"!DRAN\n0\n!END\n"
 CARDS = "EICHEL SAU GRAS SAU HERZ SAU SCHELLEN SAU EICHEL ZEHN GRAS ZEHN " + "§ " * 16
 CASES = blocks(DATA / "excerpts.txt")
-LONG = b"!MITSPIELER\nA\n" + b"x" * 2_000_000 + b"\nC\nD\n!END\n"
 
 
 @pytest.mark.full(but=2)
@@ -84,32 +83,6 @@ def test_lines_are_shown_around_a_diagnostic(tmp_path: Path, case: Block, size: 
     code = case.title.rpartition(": ")[2]
     [block] = [block for block in found if f"[{code}]" in block.splitlines()[0]]
     check(case, "\n".join([*case.steps, *(f"    {line}" for line in excerpt_of(block))]))
-
-
-def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
-    database = record(tmp_path / "x.db", [ID, LONG, DRAN])
-    block = kiebitz("check", database).out.split("\n\n")[0]
-    shown = "x" * (MAX_CELLS - len(r"\r\n"))
-    assert excerpt_of(block) == [
-        r"      6 | !END\n",
-        r"     11 | !MITSPIELER\n",
-        r"     23 | A\n",
-        f"     25 | {shown}…",
-        f"        | {'^' * len(shown)}",
-        r"2000026 | C\n",
-        "        | ^",
-        r"2000028 | D\n",
-        "        | ^",
-        r"2000030 | !END\n",
-        "        | ^^^^",
-        r"2000035 | !DRAN\n",
-        r"2000041 | 0\n",
-        r"2000043 | !END\n",
-        "        = parsing resumed: at byte 2000035, with DRAN",
-    ]
-    [row] = kiebitz("check", database, "--json").json
-    assert row["bytes"] == "x" * 256
-    assert row["hex"] == "78" * 256
 
 
 @pytest.mark.parametrize(
@@ -237,66 +210,22 @@ def test_the_reference_fits_80_columns(protocol: str) -> None:
 
 # Datagrams.
 
+DATAGRAMS = [*blocks(DATA / "datagram_excerpts.txt").values()]
+
 
 def excerpt(data: bytes, offset: int, length: int) -> list[str]:
     """Return the lines that show a datagram, which does not begin at 0 of its stream."""
     return [line.text for line in datagram_excerpt(1000, data, 1000 + offset, length)]
 
 
-def _marked(lines: list[str]) -> str:
-    text, carets = lines[:2]
-    start = len(carets) - len(carets.lstrip())
-    return "".join(c for at, c in _cells(text) if start <= at < len(carets))
-
-
-def _cells(text: str) -> list[tuple[int, str]]:
-    return [(cell_len(text[:at]), c) for at, c in enumerate(text)]
-
-
-@pytest.mark.parametrize(
-    ("data", "offset", "length", "text", "marked"),
-    [
-        (b"ROLL;tok extra", 8, 6, "ROLL;tok extra", " extra"),
-        (b"ROLL;tok\n", 8, 1, r"ROLL;tok\n", r"\n"),
-        (b"R\x00O\x00", 2, 1, r"R\x00O\x00", "O"),
-        ("J;🎲🎲;x".encode(), 11, 1, "J;🎲🎲;x", "x"),
-        ("J;🎲🎲;x".encode(), 6, 4, "J;🎲🎲;x", "🎲"),
-        ("Größe;ö".encode(), 8, 2, "Größe;ö", "ö"),
-        (b"a\\b;c", 4, 1, r"a\\b;c", "c"),
-        (b"REGISTER;\xff\xfeabc", 9, 2, r"REGISTER;\xff\xfeabc", r"\xff\xfe"),
-        ("x\u202ey;z".encode(), 6, 1, r"x\u202ey;z", "z"),
-    ],
-)
-def test_carets_are_under_the_bytes(data: bytes, offset: int, length: int, text: str, marked: str) -> None:
-    lines = excerpt(data, offset, length)
-    assert lines[0] == text
-    assert _marked(lines) == marked
-
-
-@pytest.mark.parametrize(("data", "offset"), [(b"REGISTER", 8), ("Größe🎲".encode(), 11), (b"x\n", 2)])
-def test_the_end_of_a_message_has_one_caret_behind_it(data: bytes, offset: int) -> None:
-    text, carets = excerpt(data, offset, 0)[:2]
-    assert carets == " " * cell_len(text) + "^"
-
-
-def test_an_empty_datagram() -> None:
-    assert excerpt(b"", 0, 0) == ["(no bytes)", "^"]
-
-
-def test_unprintable_bytes_are_also_shown_in_hexadecimal() -> None:
-    assert excerpt(b"ROLL;\x1b[2J", 5, 1)[2:] == ["52 4f 4c 4c 3b 1b 5b 32 4a", " " * 15 + "^^"]
-    assert len(excerpt(b"ROLL;x", 5, 1)) == 2
-
-
-@pytest.mark.parametrize("place", [0, 3, 30_000, 59_999])
-@pytest.mark.parametrize("letter", ["x", "🎲", "\x1b", "é"])
-def test_a_long_datagram_is_shown_around_the_place(place: int, letter: str) -> None:
-    size = len(letter.encode())
-    data = (letter * place + "!" + letter * (60_000 - place - 1)).encode()
-    text, carets = excerpt(data, place * size, 1)
-    assert len(carets) <= cell_len(text) <= MAX_CELLS + 2
-    assert _marked([text, carets]) == "!"
-    assert text.startswith("…") == (place > 3)
+@pytest.mark.parametrize("block", DATAGRAMS, ids=lambda block: block.title)
+def test_a_datagram_is_shown_so(block: Block) -> None:
+    lines = []
+    for step in block.steps:
+        place, _, data = step.partition(" ")
+        offset, _, length = place.partition("+")
+        lines += [step, *(f"    {line}" for line in excerpt(as_bytes(data), int(offset), int(length)))]
+    check(block, "\n".join(lines))
 
 
 @given(st.binary(max_size=300), st.integers(0, 300), st.integers(0, 300))

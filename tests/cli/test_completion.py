@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
@@ -12,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from command import CAPTURES, ODD, TINY, kiebitz, spawn
+from conversation_files import blocks, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes_and_rows import until
 from shells import Bash, Zsh, complete_in_fish, offered
+from snapshots import DATA
 from strength import a_few
 
 from kiebitz.cli.completion.shells import parse_line
@@ -52,30 +53,12 @@ def bash(folder: Path) -> Iterator[Bash]:
 
 # In a real bash.
 
-LINES = {
-    "kiebitz ev": "kiebitz events ",
-    "kiebitz state game.d": "kiebitz state game.db ",
-    "kiebitz state game.db --as al": "kiebitz state game.db --as alice ",
-    "kiebitz state game.db --as=al": "kiebitz state game.db --as=alice ",
-    "kiebitz state odd.db --as 'o": "kiebitz state odd.db --as 'o'\\''hara' ",
-    "kiebitz follow 'game.db:1' 6": "kiebitz follow 'game.db:1' 6 ",
-    "kiebitz follow 'game.db:1' 4": "kiebitz follow 'game.db:1' 4",
-    "kiebitz redissect game.db -d ud": "kiebitz redissect game.db -d udp.port==",
-    "kiebitz redissect game.db -d udp.port==": "kiebitz redissect game.db -d udp.port==9000,maexchen ",
-    "kiebitz redissect game.db -d 'udp.port==1,n": "kiebitz redissect game.db -d 'udp.port==1,none' ",
-    "kiebitz relay -m reverse:ud": "kiebitz relay -m reverse:udp://",
-    "kiebitz relay -m reverse:udp://": "kiebitz relay -m reverse:udp://127.0.0.1:9000@9001 ",
-    'FOO=1 kiebitz messages game.db -Y \'msg == "ROLL" && maexchen.dic': (
-        "FOO=1 kiebitz messages game.db -Y 'msg == \"ROLL\" && maexchen.dice' "
-    ),
-}
+LINES = blocks(DATA / "completed_lines.txt")
 
 
-@pytest.mark.parametrize(
-    "line", a_few([*LINES], lambda line: any(part in line for part in ("as=al", "port==")))
-)
-def test_a_line_in_bash(bash: Bash, line: str) -> None:
-    assert bash.completed(line) == LINES[line]
+@pytest.mark.parametrize("title", a_few(LINES, lambda title: not title.endswith("full")))
+def test_lines_in_bash(bash: Bash, title: str) -> None:
+    check(LINES[title], "\n".join(f"{line}\n    {bash.completed(line)}" for line in LINES[title].steps))
 
 
 def test_the_sessions_of_a_database_in_bash(bash: Bash) -> None:
@@ -181,46 +164,6 @@ def test_descriptions_of_numbers_are_offered_to_shells_that_show_them(folder: Pa
         "kiebitz sniff -d udp.port==", "fish", "udp.port=="
     )
     assert 'split --max 1 ","' in kiebitz("completion", "fish").out
-
-
-# What goes wrong.
-
-SENSELESS = [
-    "",
-    "kiebitz",
-    "kiebitz state 'open --as ",
-    "kiebitz state {game}:99 --as ",
-    "kiebitz events {game}:x --as ",
-    "kiebitz state {folder} --as ",
-    "kiebitz messages {game} -Y 'nonsense == 1' --as ",
-    "kiebitz follow {broken} ",
-    "kiebitz follow {broken}:",
-    "kiebitz state {large} --as ",
-    "kiebitz state {pipe} --as ",
-]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("shell", a_few(["bash", "zsh", "fish"], ["bash"]))
-def test_errors_are_silent(shell: str, folder: Path, tmp_path: Path) -> None:
-    broken, pipe = tmp_path / "broken.db", tmp_path / "pipe"
-    broken.write_bytes((folder / "game.db").read_bytes()[:5000])
-    os.mkfifo(pipe)
-    paths = {
-        "game": folder / "game.db",
-        "folder": folder,
-        "broken": broken,
-        "pipe": pipe,
-        "large": CAPTURES / "catan-five-servers.pcapng.gz",
-    }
-    before = sorted(folder.iterdir())
-    for line in SENSELESS:
-        found = offered(line.format(**paths), shell)
-        # No more than all commands.
-        assert len(found) <= 30 * 3, line
-        if line.endswith("--as "):
-            assert "alice" not in "".join(found)
-    assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.full

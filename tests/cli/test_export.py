@@ -5,25 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import shutil
 import sqlite3
-import stat
 import struct
 import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from datetime import datetime
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cleanup import close_after_test
-from command import CAPTURES, ROOT, TINY, kiebitz
+from command import CAPTURES, TINY, kiebitz
 from conversation_files import blocks
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +27,7 @@ from imported_databases import database_of
 from pyarrow import parquet
 from session_factory import START_NS, Conversation, record
 from snapshots import DATA
-from strength import a_few, every
+from strength import a_few
 from tcp_segments import packets_of, write_pcap
 from terminals import OnTerminal
 
@@ -139,56 +135,6 @@ def test_comments_are_at_their_packet_if_bytes_fill_several(tmp_path: Path) -> N
             assert comments[number][-1] == f"and {total - 999} more comments"
 
 
-@pytest.mark.full
-@needs_tshark
-def test_comments_are_bounded_text_without_control_characters(tmp_path: Path) -> None:
-    talk = Conversation().talk("> REGISTER;Bärbel␛[31m⟦e280ae⟧🎲␊,", "> REGISTER;⟦ü×5000⟧")
-    database = record(tmp_path / "x.db", talk.items)
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("UPDATE sessions SET name = 'Käse\x07', source = 'lo\n'")
-    kiebitz("export", database, "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
-    first, second = (" ".join(comments) for comments in _comments(tmp_path / "x.pcapng"))
-    assert first.startswith("REGISTER name=Bärbel\\x1b[31m\\u202e🎲\\n")
-    assert first.isprintable()
-    assert second.startswith("REGISTER name=üüü")
-    assert len(second.encode()) <= 4000 + len(" note[…")
-    told = subprocess.run(["capinfos", str(tmp_path / "x.pcapng")], capture_output=True, text=True).stdout
-    assert "Käse\\x07: session 1, relay of lo\\n" in told
-    assert f"Kiebitz {version('kiebitz')}" in told
-
-
-@pytest.mark.full
-@needs_tshark
-@pytest.mark.parametrize(
-    ("client", "server", "shown"),
-    every(
-        3,
-        [
-            ("192.0.2.1:4000", "192.0.2.2:9000", ["192.0.2.1", "192.0.2.2"]),
-            ("[2001:db8::1]:4000", "[2001:db8::2]:9000", ["2001:db8::1", "2001:db8::2"]),
-            ("[fe80::1%eth0]:4000", "[fe80::2%eth0]:9000", ["fe80::1", "fe80::2"]),
-            ("127.0.0.1:4000", "[::1]:9000", ["::ffff:127.0.0.1", "::1"]),
-        ],
-    ),
-)
-def test_headers_are_sound(tmp_path: Path, client: str, server: str, shown: list[str]) -> None:
-    talk = Conversation(client, server).talk("> REGISTER;alice", "< REGISTERED", "> ", "> ⟦x×60000⟧")
-    database = record(tmp_path / "x.db", talk.items)
-    kiebitz("export", database, "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
-    version = "ip" if "." in shown[1] else "ipv6"
-    rows = _tshark(
-        tmp_path / "x.pcapng",
-        *("-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"),
-        *("-e", f"{version}.src", "-e", f"{version}.dst", "-e", "udp.length", "-e", "udp.checksum.status"),
-        *("-e", "ip.checksum.status", "-e", "frame.time_epoch", "-e", "_ws.expert"),
-    )
-    assert [row[:2] for row in rows] == [shown, shown[::-1], shown, shown]
-    assert [row[2] for row in rows] == ["22", "18", "8", "60008"]
-    assert {row[3] for row in rows} == {"1"}
-    assert {row[4] for row in rows} == {"1" if version == "ip" else ""}
-    assert rows[0][5] == f"{START_NS // 10**9}.001000000"
-
-
 def test_nanoseconds_and_cut_datagrams_survive(tmp_path: Path) -> None:
     talk = Conversation().says(b"REGISTER;alice").says(b"ROLL;to", missing=30).says(b"JOIN;tok")
     talk.items[2].ts_ns += 7
@@ -245,28 +191,6 @@ def test_pcapng_imports_as_the_same_session(name: str, tmp_path: Path) -> None:
     first, again = _exported(CAPTURES / name, tmp_path / "x.pcapng")
     assert first[0]
     assert again == first
-
-
-@pytest.mark.full
-@needs_tshark
-@pytest.mark.parametrize(
-    "name",
-    a_few(
-        [
-            *CAPTURED[1:],
-            *("catan-niedlichepixel-game2-3p.pcap.gz", "cgml-styles.pcap.gz", "cgml-tiny.pcap.gz"),
-        ],
-        ["cgml-tiny.pcap.gz"],
-    ),
-)
-def test_tshark_does_not_complain_about_tcp_and_finds_all_sums_right(name: str, tmp_path: Path) -> None:
-    kiebitz("export", database_of(name), "-T", "pcapng", "-o", str(tmp_path / "x.pcapng"))
-    rows = _tshark(
-        tmp_path / "x.pcapng",
-        *("-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"),
-        *("-e", "tcp.analysis.flags", "-e", "ip.checksum.status", "-e", "tcp.checksum.status"),
-    )
-    assert {tuple(row) for row in rows} == {("", "1", "1")}
 
 
 FLOWS = {
@@ -380,28 +304,6 @@ def test_an_empty_session_can_be_exported(tmp_path: Path) -> None:
         assert kiebitz("export", database, "-T", form, "-o", str(tmp_path / form)).status == 0
     assert parquet.read_table(tmp_path / "parquet").num_rows == 0
     assert kiebitz("messages", str(tmp_path / "pcapng")).status == 0
-
-
-def test_an_older_file_is_replaced_and_only_its_owner_may_read_the_new_one(tmp_path: Path) -> None:
-    path = tmp_path / "x.csv"
-    path.write_text("old and longer than what comes" * 1000)
-    assert kiebitz("export", TINY, "-T", "csv", "-o", str(path)).status == 0
-    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    assert path.read_text().startswith("time,")
-    assert [file.name for file in tmp_path.iterdir()] == ["x.csv"]
-
-
-@pytest.mark.parametrize("form", a_few(["pcapng", "parquet"], ["pcapng"]))
-@pytest.mark.full
-def test_binary_formats_go_through_a_pipe(form: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "kiebitz", "export", TINY, "-T", form],
-        capture_output=True,
-        cwd=ROOT,
-        check=True,
-    )
-    assert kiebitz("export", TINY, "-T", form, "-o", str(tmp_path / "x")).status == 0
-    assert done.stdout == (tmp_path / "x").read_bytes()
 
 
 def _sum_of_words(data: bytes) -> int:

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
-from command import CAPTURES, ODD, ROOT, TINY, kiebitz
+from command import CAPTURES, ODD, ROOT, TINY
+from conversation_files import blocks
 from drafted_protocols import SOCKET_FILE, WIRES, Game
 from file_conversations import DATA as FILES
 from file_formats import (
@@ -24,6 +26,7 @@ from file_formats import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snapshots import DATA, as_bytes
 from strength import a_few, times
 from wireshark_comparison import Talk, compare, script_of, tshark, write_capture, write_conversations
 
@@ -60,90 +63,29 @@ def test_names_fields_and_errors_are_those_of_kiebitz(protocol: str, name: str, 
     assert len(found.differences) == EXPECTED.get(name, 0), "\n".join(found.differences[:20])
 
 
-EMPTY = "§\n" * 28
-MODEL = f"!MODEL\n!UPDATE\n{EMPTY}".encode()
-DEALT = f"!MODEL\n!SPIEL\nEICHEL\nSAU\n{EMPTY[:-4]}".encode()
-DRAN = b"!DRAN\n1\n!END\n"
-SEATS = b"!MITSPIELER\nAnna\nBert\nCarl\nDora\n!END\n"
+BLOCKS = blocks(DATA / "wireshark_talks.txt")
+DRAN, SEATS = b"!DRAN\n1\n!END\n", b"!MITSPIELER\nAnna\nBert\nCarl\nDora\n!END\n"
+PLAIN = Talk([("s2c", SEATS), ("c2s", b"!NAME\nAnna\n!END\n"), ("s2c", DRAN)])
 
-PAKETE: dict[str, bytes] = {
-    "several in one segment": MODEL + DRAN + SEATS + DEALT,
-    "CRLF": (MODEL + DRAN + SEATS).replace(b"\n", b"\r\n"),
-    "mixed line ends": MODEL.replace(b"\n", b"\r\n", 9) + DRAN.replace(b"\n", b"\r\n", 1) + DRAN,
-    "CR alone": DRAN.replace(b"\n", b"\r"),
-    "§ in Windows-1252": MODEL.decode().encode("cp1252"),
-    "§ encoded twice": MODEL.decode().encode().decode("latin-1").encode(),
-    "§ in two encodings": MODEL.replace("§".encode(), b"\xa7", 5),
-    "names in two encodings": SEATS.replace(b"Anna", "Jürgen".encode()).replace(b"Bert", b"J\xfcrg"),
-    "MODEL with !END": MODEL + b"!END\n",
-    "short MODEL with !END": DEALT[:40] + b"\n!END\n",
-    "MODEL with a line too many": DEALT.replace(b"SAU", b"SAU\nHERZ") + DRAN,
-    "MODEL with a line too few": DEALT.replace(b"SAU\n", b"") + DRAN,
-    "MODEL with lines in place of others": MODEL.replace("§\n§".encode(), b"SAU\nEICHEL", 1),
-    "MODEL with an unknown flag": MODEL.replace(b"UPDATE", b"UPDAT"),
-    "MODEL without a flag": MODEL.replace(b"!UPDATE\n", b"") + DRAN,
-    "MODEL with two joined lines": DEALT.replace(b"SAU\n", b"SAU!DRAN\n"),
-    "MODEL whose flag begins a message": b"!MODEL\n!ERSTE3\nJA\n!END\n",
-    "bad card": DEALT.replace(b"SAU", b"SA"),
-    "half a card": MODEL.replace("§".encode(), b"HERZ", 1),
-    "card without a Wert": b"!KARTE\nHERZ\n!END\n",
-    "Hochzeit with a bad card": b"!HOCHZEIT\nJA\nHERZ\nBLAU\n!END\n",
-    "dialect rows": b"!KONTO\n-5\n40\n!END\n!ENDE\n1\n2\n!END\n!BEENDEN\n\xc2\xa7\n!END\n",
-    "dialect rows with one row of each side": b"!HOCHZEIT\n\xc2\xa7\n!END\n!HOCHZEIT\nJA\n!END\n",
-    "bad dialect rows": b"!KONTO\nfive\n40\n!END\n!KONTO\n5\nforty\n!END\n!KONTO\n1\n2\n3\n!END\n",
-    "numbers": b"!KONTO\n-0\n!END\n!KONTO\n007\n!END\n!KONTO\n1234567890123456\n!END\n!KONTO\n+1\n!END\n",
-    "empty lines": b"\n\r\n" + DRAN + b"\n\n!END\n!END\n",
-    "empty lines inside": b"!DRAN\n\n1\n!END\n!NAME\n\n!END\n",
-    "names like flags": SEATS.replace(b"Anna", b"!DRAN").replace(b"Dora", b"!ENDE"),
-    "a text like a flag": b"!NAME\n!DRAN\n!END\n!NAME\n!NAME\nAnna\n!END\n" + DRAN,
-    "names like flags, one missing": SEATS.replace(b"Anna", b"!DRAN").replace(b"Dora\n", b"") + DRAN,
-    "misspelt end": DRAN.replace(b"END", b"ENDE") + DRAN + b"!KONTO\n5\n!ENDE\n7\n!END\n" + DRAN,
-    "no end": b"!DRAN\n1\n" + SEATS,
-    "end on the line before": b"!DRAN\n1!END\n" + DRAN,
-    "surplus lines": b"!DRAN\n1\n2\n!END\n!GEKLOPFT\nJA\nNEIN\nJA\nNEIN\nJA\n!END\n!BEENDEN\na\nb\n!END\n",
-    "a message begins on a surplus line": b"!DRAN\n1\nx!KONTO\n5\n!END\n",
-    "lines in the middle that are wrong": b"!GEKLOPFT\nJA\nVIELLEICHT\nJA\nNEIN\n!END\n!SPIELT\n0\n9\n!END\n",
-    "unknown flags": b"!KIEBITZ\n1\n!END\n!DRNA\n1\n!END\n!dran\n!END\nDRAN\n!END\n!\n!END\n! DRAN \n!END\n",
-    "unreadable token, then a message": b"xyz\nabc\n" + DRAN + b"!UPDATE\n" + DRAN + b"!DRAN 1\n" + DRAN,
-    "byte order mark": b"\xef\xbb\xbf" + DRAN + DRAN,
-    "UTF-16": DRAN.decode().encode("utf-16-le") + b"\n" + DRAN,
-    "long lines": b"!NAME\n" + b"n" * 300 + b"\n!END\n" + b"!" + b"X" * 40 + b"\n!END\n" + DRAN,
-    "control characters": b"!NAME\n\x01\x1b[31m\n!END\n!NAME\na\tb\n!END\n",
-    "NUL in a name": b"!NAME\nA\0B\n!END\n",
-    "other charset in a flag": b"!DR\xc4N\n1\n!END\n!DR\xc3\x84N\n1\n!END\n!\xff\xfe\xff\xfe\n!END\n",
-}
-"""Valid and invalid bytes by kind, sent by servers and by clients."""
 
-ENDS = (
-    *(DRAN[:-1], DRAN[:-3], DRAN[:4], b"!BEENDEN\n!EN", b"!BEEND", b"!", b"xyz", b"xyz\n", b"!FOO\n1\n"),
-    *(MODEL[:-1], MODEL[:-9], MODEL[:3], DEALT[:31], b"!DRAN\n9\n!", b"!DRAN\n1\n!ENDE\n", b"!DRAN\n1!END\n"),
-    *(
-        b"!KONTO\n5\n",
-        b"!NAME\n!END",
-        b"!NAME\n!EN\n",
-        b"!GEKLOPFT\nJA\nXX\n",
-        b"!HOCHZEIT\nJA\nBLAU\n",
-        b"\n\n!E",
-    ),
-)
-"""The last bytes of a connection."""
+def named(title: str) -> dict[str, list[bytes]]:
+    """Return the lines of a block by their names, each as packets."""
+    lines = (line.partition(": ") for line in BLOCKS[title].steps)
+    return {name: [as_bytes(part) for part in text.split(" | ")] for name, _, text in lines}
 
 
 def schafkopf_talks() -> dict[str, Talk]:
     """Return conversations of each kind, with both sides as senders."""
-    talks = {"plain": Talk([("s2c", SEATS), ("c2s", b"!NAME\nAnna\n!END\n"), ("s2c", DRAN)])}
-    for name, data in PAKETE.items():
+    talks = {"plain": PLAIN}
+    for name, (data,) in named("Pakete of Schafkopf").items():
         for direction in DIRECTIONS:
             cuts = [data[at : at + 7] for at in range(0, len(data), 7)]
             after = b"!BEENDEN\n!END\n"
             talks[f"{name}, {direction}"] = Talk([(direction, data + after)])
             talks[f"{name}, {direction}, cut"] = Talk([(direction, part) for part in (*cuts, after)])
-    for data in ENDS:
-        for direction in DIRECTIONS:
-            for flags in ("FA", "RA"):
-                talks[f"ends with {data!r}, {direction}, {flags}"] = Talk(
-                    [(direction, DRAN), (direction, data)], ends=flags
-                )
+    for end, direction, flags in product(BLOCKS["ends of Schafkopf"].steps, DIRECTIONS, ("FA", "RA")):
+        packets = [(direction, DRAN), (direction, as_bytes(end))]
+        talks[f"ends with {end}, {direction}, {flags}"] = Talk(packets, ends=flags)
     return dict([*talks.items()][:: times(1, 4)])
 
 
@@ -163,57 +105,20 @@ def test_each_kind_of_paket_is_that_of_kiebitz(tmp_path: Path) -> None:
     assert differences_of(schafkopf_talks(), tmp_path) == []
 
 
-LOSSES = {
-    "in the middle of a message": [SEATS, SEATS[:12], SEATS[12:20], SEATS[20:], DRAN],
-    "of a whole message": [SEATS, DRAN, MODEL, DRAN],
-    "within a MODEL": [DEALT, MODEL[:30], MODEL[30:50], MODEL[50:], DRAN],
-    "of a line end": [DRAN, DRAN[:-1], DRAN[-1:], DRAN],
-    "before lines of any text": [SEATS, SEATS[:30], SEATS[30:31], SEATS[31:34], SEATS[34:] + DRAN, DRAN],
-}
-
-
 def test_missing_bytes_are_those_of_kiebitz(tmp_path: Path) -> None:
-    talks = {"plain": Talk([("s2c", SEATS), ("c2s", b"!NAME\nAnna\n!END\n")])}
-    for name, parts in LOSSES.items():
-        for direction in DIRECTIONS:
-            packets = [(direction, part) for part in parts]
-            talks[f"loss {name}, {direction}"] = Talk(packets, lost={len(parts) - len(parts) // 2 - 1})
-            talks[f"mid-stream {name}, {direction}"] = Talk(packets[2:], begins=False)
+    talks = {"plain": PLAIN}
+    for (name, parts), direction in product(named("losses in Schafkopf").items(), DIRECTIONS):
+        packets = [(direction, part) for part in parts]
+        talks[f"loss {name}, {direction}"] = Talk(packets, lost={len(parts) - len(parts) // 2 - 1})
+        talks[f"mid-stream {name}, {direction}"] = Talk(packets[2:], begins=False)
     assert differences_of(talks, tmp_path) == []
 
 
-PACKETS_WITHOUT_END = """
-protocol = "mixed"
-port = 35555
-format = "lines"
-
-[types]
-place = "{x=0..9 y=0..9\\n}"
-
-[messages]
-NAME = "c: name=player"
-DICE = ["s*: faces=[1..6]2", "c: faces=[red|blue]2"]
-MOVE = "c: to=place by=[place]2 ready=bool yes|no"
-LIST = { is = "s: count=integer names=[player]", end = "END" }
-QUIT = "c:"
-"""
-
-MIXED: dict[str, bytes] = {
-    "whole": b"NAME\nann\nQUIT\nMOVE\n1\n2\n3\n4\n5\n6\nyes\nDICE\nred\nblue\nLIST\n2\na\nDICE\nEND\n",
-    "names of others": "NAME\r\nJürg\r\nNAME\nQUIT\nLIST\n0\nEND\n".encode(),
-    "a line too few or too many": b"DICE\n1\nDICE\n2\n3\n4\nDICE\nred\nred\nQUIT\nnow\nQUIT\n",
-    "wrong values": b"DICE\n7\nx\nMOVE\n1\n2\n3\n14\n5\n6\nyes\nQUIT\nMOVE\n1\n2\n3\n4\n5\n6\nja\nQUIT\n",
-    "no end": b"LIST\nx\nEND\nLIST\n1\na\nNAME\nann\nEND\nEND\n\nLIST\nEND\n",
-    "unknown": b"DCIE\n1\nNAME\n\xff\nQUIT\nMOVE\n1\n",
-}
-"""Packets that end with their fields, valid and invalid."""
-
-
 def test_packets_of_a_file_are_those_of_kiebitz(tmp_path: Path) -> None:
-    (tmp_path / "mixed.toml").write_text(PACKETS_WITHOUT_END)
+    (tmp_path / "mixed.toml").write_text(BLOCKS["protocol mixed"].text)
     talks: dict[str, Talk] = {
         f"{name}, {direction}": Talk([(direction, data[at : at + 5]) for at in range(0, len(data), 5)])
-        for name, sent in MIXED.items()
+        for name, (sent,) in named("packets that end with their fields").items()
         for direction, data in zip(DIRECTIONS, (sent + b"QUIT\n", sent + b"DICE\n1\n6\n"), strict=True)
     }
     assert differences_of(talks, tmp_path, "mixed", "-P", str(tmp_path / "mixed.toml")) == []
@@ -277,33 +182,18 @@ def test_messages_end_where_their_fields_do(tmp_path: Path) -> None:
     assert (found.messages, found.differences) == (len(sent), [])
 
 
-TALKS: dict[str, tuple[str, list[tuple[Direction, bytes]]]] = {
-    "knobeln": (
-        "from kiebitz_knobeln.dissector import KNOBELN as THING",
-        [
-            ("c2s", b"HALLO anna"),
-            ("s2c", b"WILLKOMMEN"),
-            ("s2c", b"WURF anna 6"),
-            ("s2c", b"WURF anna sechs"),
-        ],
-    ),
-    "noughts": (
-        "from kiebitz_noughts.dissector import NOUGHTS as THING",
-        [("c2s", b"HELLO alice\r\n"), ("s2c", b"MARK alice 5\r\n"), ("s2c", b"MARK alice x\r\n")],
-    ),
-}
-
-
 @pytest.mark.full
-@pytest.mark.parametrize("name", TALKS)
+@pytest.mark.parametrize("name", ["knobeln", "noughts"])
 def test_a_plugin_is_a_dissector(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, talk = TALKS[name]
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "offered", raising=False)
     plugins.cache_clear()
+    code = f"from kiebitz_{name}.dissector import {name.upper()} as THING"
     lay_out(tmp_path, f"kiebitz-{name}", "offered", code, name)
     dissector = installed().dissectors[name]
     port = min(dissector.default_ports)
+    ways: dict[str, Direction] = {">": "c2s", "<": "s2c"}
+    talk = [(ways[step[0]], as_bytes(step[2:])) for step in BLOCKS[f"plug-in {name}"].steps]
     write_capture(tmp_path / "talk.pcap", dissector.transport, port, talk)
     found = compare(tmp_path / "talk.pcap", name, tmp_path)
     plugins.cache_clear()
@@ -404,27 +294,10 @@ def test_no_text_becomes_code(text: str) -> None:
     )
 
 
-HOSTILE = """\
-protocol = "evil"
-title = '"]] os.execute("touch EVIL") --[['
-port = 4711
-framing = "delimiter"
-end = '"..os.execute("touch EVIL").."'
-format = "delimited"
-delimiter = "]]\\\\\\""
-
-[messages]
-"'\\"]=os.execute('touch EVIL')--" = "c: a='\\"]]--'|b"
-"""
-
-
 @pytest.mark.full
 def test_a_hostile_file_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "evil.toml"
     monkeypatch.chdir(tmp_path)
-    path.write_text(HOSTILE)
-    done = kiebitz("protocols", "evil", "-P", str(path), "-T", "lua", "-o", str(tmp_path / "evil.lua"))
-    assert done.status == 0, done.err
-    run = shown_by(tmp_path / "evil.lua", TINY, "-d", "udp.port==9000,data")
+    (tmp_path / "evil.toml").write_text(BLOCKS["protocol evil"].text)
+    run = shown_by(script_of("evil", tmp_path, "-P", "evil.toml"), TINY, "-d", "udp.port==9000,data")
     assert "Lua" not in run.stderr
     assert not (tmp_path / "EVIL").exists()

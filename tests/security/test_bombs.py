@@ -18,18 +18,21 @@ import stat
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from altered_captures import replaced
 from altered_sessions import recorded
 from command import ODD, TINY, kiebitz
+from conversation_files import blocks
 from fuzz_targets import watched
 from session_factory import record
+from snapshots import DATA, as_bytes
 from strength import a_few, every, times
 from zstd_data import zstd_compressed
 
 from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Chunk, Direction, Ids, Stream
+from kiebitz.dissectors.model import Chunk, Ids, Stream
 from kiebitz.dissectors.registry import BUILT_IN, dissector_of
 from kiebitz.proxy.capture.files import CaptureError, open_capture
 
@@ -39,65 +42,17 @@ PIECE = 1400
 DEPTH = times(100_000, quick=10_000)
 DIGITS = times(1_000_000, quick=100_000)
 
-BOMBS: dict[str, tuple[str, Direction, bytes]] = {
-    "nested arrays": ("catan", "s2c", b'{"Hallo":' + b"[" * DEPTH + b"]" * DEPTH + b"}\n"),
-    "nested objects": ("catan", "s2c", b'{"Hallo":' + b'{"a":' * DEPTH + b"1" + b"}" * DEPTH + b"}\n"),
-    "a long number": ("catan", "s2c", b'{"Willkommen":{"id":' + b"9" * DIGITS + b"}}\n"),
-    "a long negative number": ("catan", "s2c", b'{"Willkommen":{"id":-' + b"9" * DIGITS + b"}}\n"),
-    "a long fraction": ("catan", "s2c", b'{"Willkommen":{"id":0.' + b"9" * DIGITS + b"}}\n"),
-    "a great exponent": ("catan", "s2c", b'{"Willkommen":{"id":1e' + b"9" * DIGITS + b"}}\n"),
-    "a key many times": ("catan", "s2c", b'{"Willkommen":{' + b'"id":1,' * DEPTH + b'"id":1}}\n'),
-    "many escapes": (
-        "catan",
-        "s2c",
-        b'{"Hallo":{"Version":"' + b"\\u0041" * DEPTH + b'","Protokoll":"1"}}\n',
-    ),
-    "half an escape": (
-        "catan",
-        "s2c",
-        b'{"Hallo":{"Version":"' + b"\\ud800" * DEPTH + b'","Protokoll":"1"}}\n',
-    ),
-    "a billion laughs": (
-        "cgml",
-        "s2c",
-        b'<!DOCTYPE l [<!ENTITY a "ha">'
-        + b"".join(b'<!ENTITY %c "%s">' % (98 + n, b"&%c;" % (97 + n) * 10) for n in range(9))
-        + b"]>\r\n<disconnect>&j;</disconnect>\r\n\r\n",
-    ),
-    "a file fetched": (
-        "cgml",
-        "s2c",
-        b'<!DOCTYPE l [<!ENTITY x SYSTEM "file:///etc/passwd">]><disconnect>&x;</disconnect>\r\n\r\n',
-    ),
-    "nested elements": (
-        "cgml",
-        "s2c",
-        b"<disconnect>" + b"<a>" * DEPTH + b"</a>" * DEPTH + b"</disconnect>\r\n\r\n",
-    ),
-    "elements without ends": ("cgml", "s2c", b"<a>" * (3 * DEPTH) + b"\r\n\r\n"),
+BOMBS: dict[str, tuple[str, Any, bytes]] = {
     "many attributes": (
-        "cgml",
-        "s2c",
+        *("cgml", "s2c"),
         b"<disconnect " + b" ".join(b'a%d="1"' % n for n in range(DEPTH // 2)) + b"></disconnect>\r\n\r\n",
     ),
-    "a long name": ("cgml", "s2c", b"<" + b"a" * DIGITS + b"/>\r\n\r\n"),
-    "many references": ("cgml", "s2c", b"<disconnect>" + b"&#65;" * DEPTH + b"</disconnect>\r\n\r\n"),
-    "a long amount": ("cgml", "c2s", b"<load>" + b"9" * DIGITS + b"</load>\r\n\r\n"),
-    "nested quotation marks": ("okey", "s2c", b'STAT "' + b'\\"' * (4 * DEPTH) + b' " 3\r\n'),
-    "backslashes": ("okey", "s2c", b'CATS b "' + b"\\" * DIGITS + b"\r\n"),
-    "escapes": ("catan", "s2c", b'{"Fehler":{"Meldung":"' + b"a\\n" * (DIGITS // 3) + b'"}}\n'),
-    "quotation marks": ("okey", "s2c", b'CATS b "' + b'a\\"' * (DIGITS // 3) + b'%" x\r\n'),
-    "many tokens": ("okey", "s2c", b'+LGAM o "' + b"1:2 " * (2 * DEPTH) + b'"\r\n'),
-    "a long lobby": ("okey", "c2s", b"JLOB " + b"9" * DIGITS + b"\r\n"),
-    "blanks": ("okey", "c2s", b"CATC" + b" " * DIGITS + b"b x\r\n"),
-    "a line without an end": ("schafkopf", "c2s", b"!NAME\n" + b"x" * (3 * DIGITS)),
-    "many lines": ("schafkopf", "s2c", b"!MODEL\n" + b"SAU\n" * (2 * DEPTH) + b"!END\n"),
-    "a long turn": ("schafkopf", "s2c", b"!DRAN\n" + b"9" * DIGITS + b"\n!END\n"),
-    "a long score": ("maexchen", "s2c", b"SCORE;a:" + b"9" * 60_000),
     "many scores": ("maexchen", "s2c", b"SCORE;" + b",".join(b"%d:1" % n for n in range(9_000))),
-    "many names": ("maexchen", "s2c", b"ROUND STARTED;1;" + b"," * 60_000),
-    "a long round": ("maexchen", "s2c", b"ROUND STARTED;" + b"9" * 60_000 + b";a"),
 }
+for _block in blocks(DATA / "bombs.txt").values():
+    _protocol, _direction, _text = _block.text.split(" ", 2)
+    _text = _text.replace("DEPTH", str(DEPTH)).replace("DIGITS", str(DIGITS))
+    BOMBS[_block.title] = _protocol, _direction, as_bytes(_text)
 """Protocol, direction and bytes of one message."""
 
 SHOWN = [

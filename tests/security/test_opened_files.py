@@ -12,9 +12,12 @@ from urllib.parse import urlencode
 
 import pytest
 from command import CAPTURES, TINY
+from conversation_files import blocks
 from imported_databases import database_of
 from processes_and_rows import until
+from request_files import compare
 from served_pages import QUICK_S, Answer, Serving, own_address, serving
+from snapshots import DATA, as_words
 from strength import GAMES, a_few
 
 from kiebitz.cli.web import opened_files
@@ -81,79 +84,37 @@ def test_a_capture_a_database_and_a_protocol_file(server: Serving, folder: Path)
     assert server.well("api/tables", session=number) == server.well("api/tables")
 
 
-BOMB = gzip.compress(bytes(1 << 20)) * 300
-
-HOSTILE: list[tuple[str, bytes, str]] = [
-    ("notes.pcap", b"no capture", "notes.pcap is not a capture"),
-    ("empty.pcap", b"", "empty.pcap"),
-    ("bomb.pcap.gz", BOMB, "bomb.pcap.gz is not a capture"),
-    ("half.db", b"SQLite format 3\0" + bytes(2000), "half.db"),
-    ("odd.db", b"SQLite format 3\0" + b"\xff" * 5000, "odd.db"),
-    ("bad.toml", DICE.replace(b"integer", b"interger"), "bad.toml:4:18: error: no type interger"),
-    ("odd.toml", b"\xff\0", "odd.toml"),
-    ("huge.toml", b"#" * (1 << 20), "huge.toml: a protocol file has at most"),
-    ("../../../escaped.pcap", b"x", "escaped.pcap is not a capture"),
-    ("-w", b"x", "w is not a capture"),
-    ("", b"x", "file is not a capture"),
-    ("<img src=x onerror=alert(1)>.pcap", b"x", "<img src=x onerror=alert(1)>.pcap is not a capture"),
-    ("\x1b[31m\u202ered\0.pcap", b"x", r"\x1b[31m\u202ered\x00.pcap is not a capture"),
-    ("ä" * 60 + ".pcap", b"x", "ä.pcap is not a capture"),
-]
+REQUESTS = {
+    title: block for title, block in blocks(DATA / "requests.txt").items() if title.startswith("files: ")
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "words"),
-    a_few(HOSTILE, lambda row: row[0] in ("bad.toml", "half.db", "-w", "bomb.pcap.gz")),
-)
-def test_a_hostile_file_is_refused_with_a_sentence(
-    name: str, data: bytes, words: str, server: Serving, folder: Path
-) -> None:
+@pytest.mark.parametrize("title", a_few(REQUESTS, lambda title: not title.endswith(", full")))
+def test_what_is_refused_leaves_nothing(title: str, server: Serving, folder: Path) -> None:
     before = left(folder), names(server)
-    answer = sent(server, name, data)
-    assert answer.status == 400, answer
-    assert words in answer.sentence
-    assert str(folder) not in answer.sentence
-    assert "Traceback" not in answer.sentence
+    compare(REQUESTS[title], server)
+    bomb = sent(server, "bomb.pcap.gz", gzip.compress(bytes(1 << 20)) * 300)
+    assert (bomb.status, "bomb.pcap.gz is not a capture" in bomb.sentence) == (400, True)
     assert (left(folder), names(server)) == before
 
 
-@pytest.mark.parametrize(("name", "data", "words"), a_few(HOSTILE, lambda row: row[0] == "half.db"))
-def test_a_page_without_a_server_refuses_it_too(
-    name: str, data: bytes, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+HOSTILE = [step for title, block in REQUESTS.items() if "hostile" in title for step in block.steps]
+
+
+@pytest.mark.parametrize("step", a_few(HOSTILE, lambda step: "half.db" in step))
+def test_a_page_without_a_server_refuses_it_too(step: str, tmp_path: Path) -> None:
+    _, asked, text, *_ = as_words(step)
+    name = asked.partition("name=")[2]
     sessions = LocalSessions()
     first = sessions.add(TINY)
     path = tmp_path / (name.replace("/", "_").replace("\0", "") or "file")
-    path.write_bytes(data)
-    text = data.decode(errors="replace")
+    path.write_text(text, errors="surrogateescape")
     with pytest.raises(KiebitzError) as refused:
         _ = sessions.add_protocol(name, text) if name.endswith(".toml") else sessions.add(str(path))
     assert str(refused.value)
     assert str(tmp_path) not in str(refused.value)
     assert sessions.add(TINY) == first + 1
     assert sessions.answer("/api/tables", "session=1")[0] == 200
-
-
-NOT_OURS: list[dict[str, str]] = [
-    {},
-    {"Content-Type": "text/plain"},
-    {"Content-Type": "multipart/form-data; boundary=x"},
-    {"Content-Type": OWN["Content-Type"]},
-    {"Kiebitz-Hands": "1"},
-    {**OWN, "Origin": "http://evil.example"},
-    {**OWN, "Origin": "null"},
-    {**OWN, "Sec-Fetch-Site": "cross-site"},
-    {**OWN, "Sec-Fetch-Site": "same-site"},
-    {**OWN, "Host": "evil.example"},
-]
-
-
-@pytest.mark.parametrize("headers", NOT_OURS, ids=str)
-def test_no_other_site_opens_a_file(headers: dict[str, str], server: Serving) -> None:
-    before = names(server)
-    assert sent(server, "game.pcap", GAME, headers).status == 403
-    assert names(server) == before
 
 
 def test_only_the_full_link_opens_files_and_shows_them() -> None:

@@ -32,11 +32,9 @@ Shown = tuple[str, int, bool, tuple[tuple[str, str], ...]]
 
 @dataclass
 class Comparison:
-    """Numbers of messages and fields of a capture, and what differs."""
+    """Number of messages of a capture, and what differs."""
 
     messages: int = 0
-    fields: int = 0
-    malformed: int = 0
     differences: list[str] = field(default_factory=list)
 
 
@@ -111,8 +109,6 @@ def compare(capture: Path, protocol: str, folder: Path, *options: str) -> Compar
 
 
 def _compare_streams(found: Comparison, key: tuple[str, str], ours: list[Shown], theirs: list[Shown]) -> None:
-    found.fields += sum(len(each[3]) for each in ours)
-    found.malformed += sum(each[2] for each in ours)
     if ours == theirs:
         return
     mine, others = Counter(ours), Counter(theirs)
