@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from command import kiebitz
 from file_conversations import Conversation
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -243,66 +242,6 @@ three = {{ on = "picked", when = "a == 3", say = "three" }}
 """
 SECRETS = [Step("hand", "b", (8, 8)), Step("pick", "a", (2, 2)), Step("picked", "a", (0, 0))]
 SECRETS += [Step("pick", "b", (3, 3)), Step("picked", "b", (0, 0))]
-
-
-def sentences(path: str, player: str) -> list[str]:
-    done = kiebitz("events", path, "--json", "--as", player)
-    return [event["sentence"] for event in done.json]
-
-
-@pytest.mark.parametrize("shares_times", [False, True])
-def test_a_computed_value_is_that_of_own_messages(tmp_path: Path, shares_times: bool) -> None:
-    """Events that an observed event follows, with the same time or not, give nothing of theirs to it."""
-    dissector = guess(POT)
-    path = stored(tmp_path / "pot.db", talk(Conversation(dissector), SECRETS, 0, shares_times))
-    common = ["a gets 0", "a sorts 0", "a picks 2", "a: 2 in the pot", "b: 2 in the pot"]
-    assert sentences(path, "a") == common
-    assert sentences(path, PUBLIC) == ["a: ? in the pot", "b: ? in the pot"]
-    assert kiebitz("state", path, "--json", "--as", PUBLIC).json[0]["state"] == {}
-    own = [
-        "b gets 8",
-        "b sorts 8",
-        "a: ? in the pot",
-        "b picks 3",
-        "b: 3 in the pot",
-        "three",
-    ]
-    assert sentences(path, "b") == own
-    state = kiebitz("state", path, "--json", "--as", "a").json[0]["state"]
-    assert state == {"a": 2, "b": {"a": 2}, "players": {"a": {"x": 2}}, "private": {"a": {"x": 0}}}
-
-
-def test_a_request_is_known_to_its_player_alone(tmp_path: Path) -> None:
-    """A value that an answer to all takes from its request is hidden from the others, wherever it is put."""
-    text = f"""{HEAD}
-picked = {{ on = "picked", say = "{{who}} has picked {{asked.v}}", put = {{ a = "asked.v" }} }}
-seen = {{ on = "show", say = "{{a}}" }}
-"""
-    game = [*SECRETS, Step("show", "a", (0, 0))]
-    path = stored(tmp_path / "asked.db", talk(Conversation(guess(text)), game, 0, False))
-    assert sentences(path, "a")[-3:] == ["a has picked 2", "b has picked ?", "?"]
-    assert sentences(path, "b")[-3:] == ["a has picked ?", "b has picked 3", "3"]
-    assert "a" not in kiebitz("state", path, "--json", "--as", "a").json[0]["state"]
-
-
-def test_a_filter_matches_what_the_player_sees(tmp_path: Path) -> None:
-    path = stored(tmp_path / "pot.db", talk(Conversation(guess(POT)), SECRETS, 0, False))
-    found = {
-        (player, pot): [
-            event["sentence"]
-            for event in kiebitz("events", path, "--json", "--as", player, "-Y", f"a == {pot}").json
-        ]
-        for player in "ab"
-        for pot in (2, 3)
-    }
-    assert found == {
-        ("a", 2): ["a: 2 in the pot", "b: 2 in the pot"],
-        ("a", 3): [],
-        ("b", 2): [],
-        ("b", 3): ["b: 3 in the pot"],
-    }
-    watched = {(player, pot): len(watched_rows(path, player, f"a == {pot}")[0]) for player, pot in found}
-    assert watched == {place: len(sentences) for place, sentences in found.items()}
 
 
 def watched_rows(path: str, player: str, wanted: str) -> list[list[int]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from cleanup import close_after_test
 from command import kiebitz
+from session_factory import record
 
 from kiebitz.cli.render.svg.svg_canvas import SIZES
 from kiebitz.cli.web.event_stream import encode_events
@@ -22,7 +23,6 @@ from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession
 from kiebitz.cli.web.request_params import ApiRequest
 from kiebitz.cli.web.routes import ENDPOINTS, Endpoint, session_info
 from kiebitz.dissectors.model import PUBLIC, Item
-from kiebitz.storage.recording.recorder import Recorder
 
 COMMANDS = (
     ["events"],
@@ -44,10 +44,7 @@ def opened(path: str) -> Reader:
 
 def stored(path: Path, items: list[Item]) -> str:
     path.unlink(missing_ok=True)
-    recorder = Recorder(str(path), "relay", "made up", started_ns=0)
-    recorder.record(items)
-    recorder.close()
-    return str(path)
+    return record(path, items, begin_ns=0)
 
 
 def numbering(path: str) -> list[list[tuple[object, ...]]]:

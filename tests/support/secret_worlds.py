@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from imported_databases import database_of
-from player_views import opened
+from player_views import numbering, opened, stored
 
 from kiebitz.dissectors.model import Chunk, Direction, Item
 from kiebitz.storage.read.recorded_items import RecordedItems
@@ -184,6 +185,24 @@ class SecretWorlds:
             return always | values((self._messages[one] for one in around), revealing)
 
         return near if hidden.near is not None else lambda at: in_game(self._messages[at].game)
+
+
+def pairs_of(capture: str, folder: Path, viewer: str | None = None) -> Iterator[tuple[str, str, str]]:
+    """Yield a viewer, or each player, with databases of two worlds that differ in what it cannot know."""
+    worlds = SecretWorlds(capture)
+    paths = [folder / world / "game.db" for world in ("first", "second")]
+    for path in paths:
+        path.parent.mkdir()
+    first = stored(paths[0], worlds.items())
+    for player in worlds.players if viewer is None else [viewer]:
+        for items in worlds.others(player):
+            second = stored(paths[1], items)
+            if numbering(first) == numbering(second) and full_messages(first) != full_messages(second):
+                yield player, first, second
+
+
+def full_messages(path: str) -> list[tuple[str]]:
+    return opened(path).timeline.connection.execute("SELECT fields FROM messages ORDER BY id").fetchall()
 
 
 def _next(value: bytes, values: Collection[bytes]) -> bytes:

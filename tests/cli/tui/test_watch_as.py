@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 from dice_file import DICE, OTHER, capture_game, write_file
-from player_views import numbering, stored
 from screens import Filled
-from secret_worlds import SecretWorlds
+from secret_worlds import pairs_of
 from strength import a_few, times
 from watch_driver import Sight, watch
 
@@ -23,24 +22,9 @@ WORLDS = (
 )
 
 
-def two_worlds(capture: str, folder: Path) -> tuple[str, list[str]]:
-    """Return a player, and databases that differ in what this player cannot know."""
-    worlds = SecretWorlds(capture)
-    paths = [folder / name / "game.db" for name in ("first", "second")]
-    for path in paths:
-        path.parent.mkdir()
-    first = stored(paths[0], worlds.items())
-    for player in worlds.players:
-        for items in worlds.others(player):
-            second = stored(paths[1], items)
-            if numbering(first) == numbering(second):
-                return player, [first, second]
-    raise AssertionError(f"nothing is hidden in {capture}")
-
-
 @pytest.mark.parametrize("capture", a_few(WORLDS, ["schafkopf-1.3-badcard.pcap"]))
 def test_other_hidden_values_change_nothing_for_a_player(capture: str, tmp_path: Path) -> None:
-    player, paths = two_worlds(capture, tmp_path)
+    player, *paths = next(pairs_of(capture, tmp_path))
     whole: list[list[str]] = []
     seen: list[list[str]] = []
 
