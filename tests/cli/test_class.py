@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import pytest
 from command import kiebitz
 from processes_and_rows import PATIENCE_S, free_port, until
 from served_pages import Serving
@@ -138,13 +137,3 @@ def _arrives(client: socket.socket, port: int, server: socket.socket) -> bool:
         return bool(server.recv(65_535))
     except TimeoutError:
         return False
-
-
-@pytest.mark.parametrize("damage", ["mode", "text"])
-def test_keys_that_others_may_know_are_refused(damage: str, tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    keys.write_text("00" * 32 if damage == "mode" else "no keys")
-    keys.chmod(0o644 if damage == "mode" else 0o600)
-    done = kiebitz("serve", str(tmp_path), "--port", "0", "--keys", str(keys))
-    assert done.status == 1
-    assert ("others may know" if damage == "mode" else "has no keys") in done.err

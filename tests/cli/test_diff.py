@@ -142,22 +142,3 @@ def test_states_in_which_only_the_names_differ_are_the_same(
     done = kiebitz("diff", "--state", f"{database_of(capture)}@{moment}", f"{other}@{moment}", "--json")
     assert [pair["differences"] for pair in done.json] == [[]] * len(done.json)
     assert done.status == 0
-
-
-HOSTILE = "\x1b[2J[bold]:smile:\u202e"
-
-
-@pytest.mark.full(but=1)
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_hostile_player_names_control_no_terminal(options: tuple[str, ...], tmp_path: Path) -> None:
-    done = compared(tmp_path, MAEXCHEN, replaced(f"alice={HOSTILE}", "4,3=6,1"), *options)
-    assert done.status == 3
-    assert not set(done.out) & {"\x1b", "\u202e"}
-    assert "[bold]:smile:" in done.out
-
-
-@pytest.mark.full
-def test_very_long_names_do_not_fill_the_screen(tmp_path: Path) -> None:
-    done = compared(tmp_path, MAEXCHEN, replaced(f"alice={'a' * 20_000}", "4,3=6,1"))
-    assert done.status == 3
-    assert max(map(len, done.out.splitlines())) < 2_000

@@ -11,16 +11,15 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from command import ROOT, kiebitz
+from command import ROOT
 from damaged_databases import FORGED, HOSTILE
-from hostile_text import RICHS_OWN, is_harmless, on_a_terminal
-from rich.console import Console as RichConsole
+from hostile_text import RICHS_OWN, is_harmless
 from rich.segment import Segment
 from rich.text import Text as RichText
 
 from kiebitz.cli.mitm import log as mitmproxy_log
-from kiebitz.cli.terminal import console, screen
-from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Group, Progress, Table, Text, as_json
+from kiebitz.cli.terminal import console
+from kiebitz.cli.terminal.screen import LINE_BREAK, Console, Group, Table, Text, as_json
 from kiebitz.dissectors.escaping import printable
 from kiebitz.services.standard_streams import print_error_line, warn
 
@@ -180,21 +179,6 @@ def test_a_console_writes_nothing_that_drives_a_terminal(what: str) -> None:
     assert "[red]" in text
 
 
-def test_a_progress_bar_shows_the_name_of_a_file_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "is_stderr_terminal", lambda: True)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    bar = Progress()
-    bar.console.file = out = io.StringIO()
-    bar.console.width = 1000
-    bar.console.is_interactive = True
-    monkeypatch.setattr(RichConsole, "is_terminal", True)
-    with bar:
-        bar.add_task(f"[bold]x[/bold]{HOSTILE}[link=file:///]")
-        bar.refresh()
-    assert f"[bold]x[/bold]{printable(HOSTILE)}[link=file:///]" in RICHS_OWN.sub("", out.getvalue())
-    assert "\x1b[2J" not in out.getvalue()
-
-
 # Mitmproxy's log.
 
 
@@ -206,15 +190,3 @@ def test_a_line_of_mitmproxys_log_stays_a_line(caplog: pytest.LogCaptureFixture)
 
 
 # Names of files, and arguments.
-
-
-@pytest.mark.parametrize("command", [["events"], ["import"], ["sessions"], ["redissect"], ["export", "-T"]])
-def test_a_name_makes_no_line_of_its_own_in_an_error(command: list[str], tmp_path: Path) -> None:
-    path = tmp_path / f"a\n{FORGED}"
-    for _ in range(2):
-        for done in (kiebitz(*command, str(path)), on_a_terminal(*command, str(path))):
-            assert done.status in (1, 2)
-            text = RICHS_OWN.sub("", done.out + done.err)
-            assert is_harmless(text)
-            assert not any(line.startswith(FORGED) for line in text.splitlines())
-        path.write_bytes(b"no capture")

@@ -109,13 +109,6 @@ def test_no_command_loads_mitmproxy() -> None:
     assert done.stdout == "False True\n"
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts(shell: str) -> None:
-    done = kiebitz("completion", shell)
-    assert done.status == 0
-    assert "_KIEBITZ_COMPLETE" in done.out
-
-
 @pytest.mark.parametrize(
     ("command", "former", "name"),
     [

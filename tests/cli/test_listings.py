@@ -55,21 +55,6 @@ def test_all_forms_are_equivalent(database: str) -> None:
     assert len(kiebitz(*arguments).out.splitlines()) == len(rows) + 1
 
 
-@pytest.mark.full
-def test_a_reader_that_has_enough_is_no_failure(database: str) -> None:
-    process = spawn("messages", database, "--nl")
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.stderr is not None
-    assert (
-        process.stderr.read()
-        == f"kiebitz: {database} has 2 sessions; using the latest, {database}:2\n".encode()
-    )
-    assert process.wait() == 0
-    process.stderr.close()
-
-
 @contextmanager
 def recorder_at(path: Path) -> Iterator[None]:
     descriptor = lock(str(path))

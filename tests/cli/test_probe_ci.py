@@ -19,7 +19,6 @@ from test_probe_reports import EVIL, result
 from kiebitz.cli.probe.ci_output import append_summary, show_annotations, write_junit_results
 from kiebitz.services.probing.known_failures import KnownFailures
 from kiebitz.services.probing.results import Result
-from kiebitz.storage.database.schema import StorageError
 
 VERDICTS = ("FAILED", "UNSTABLE", "KNOWN", "NON-STRICT", "INFORMATIONAL", "OK", "NOT TRIED")
 
@@ -97,20 +96,3 @@ def test_known_failures_do_not_fail_a_run(tmp_path: Path) -> None:
         [result("maexchen/unknown-message", "OK"), result("p/x", "FAILED", "oh")]
     )
     assert json.loads(known.read_text()) == {"known_failures": {"p/x": "oh"}}
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (b"", "this is no baseline file"),
-        (b"[]", "this is no baseline file"),
-        (b'{"known_failures": {"p/x": 1}}', "this is no baseline file"),
-        (b'{"known": {}}', "this is no baseline file"),
-        (b"\xff\xfe", "this is no baseline file"),
-        (b" " * (1 << 21), "more than 1,048,576 bytes"),
-    ],
-)
-def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path, text: bytes, says: str) -> None:
-    (tmp_path / "known.json").write_bytes(text)
-    with pytest.raises(StorageError, match=re.escape(says)):
-        KnownFailures(str(tmp_path / "known.json"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Eyes, file_address
+from browser import Look, file_address
 from command import CAPTURES, ROOT, kiebitz
 from conversation_files import Block, blocks, check_below
 from hostile_text import is_harmless
@@ -218,20 +218,6 @@ def test_results_are_reported_so(block: Block, capsys: pytest.CaptureFixture[str
     check_below(block, lines)
 
 
-def test_all_reported_texts_are_harmless(capsys: pytest.CaptureFixture[str]) -> None:
-    demand = StatedExpectation("must", ("answers",), EVIL, EVIL)
-    other = result(f"p/{EVIL}/x", "OK", EVIL, output=EVIL)
-    more = {"sentence": EVIL, "demand": demand, "session": EVIL, "command": EVIL, "other": other}
-    messages = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, EVIL.encode().hex(), ""),)
-    verdicts = ("FAILED", "UNSTABLE", "NON-STRICT", "OK", "NOT TRIED")
-    print_results(
-        [result(f"p/{EVIL}/x", word, f"{EVIL} {word}", messages=messages, **more) for word in verdicts]
-    )
-    told = capsys.readouterr().out
-    assert "alert(2)" in told
-    assert is_harmless(told)
-
-
 # The list.
 
 
@@ -311,26 +297,20 @@ def test_a_report_has_what_failed_first_and_the_bytes_of_each_case(tmp_path: Pat
     assert all(len(line) <= COLUMNS for line in said[said.index("#624") : said.index("12  3b")].splitlines())
 
 
-def test_a_report_escapes_all_that_it_is_reported(tmp_path: Path) -> None:
-    demand = StatedExpectation("must", ("answers",), EVIL, EVIL)
-    evil = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, "", ""),)
+def test_all_reported_texts_are_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more: dict[str, Any] = dict.fromkeys(("sentence", "session", "command", "output"), EVIL)
+    more |= {"demand": StatedExpectation("must", ("answers",), EVIL, EVIL), "unread": EVIL.encode()}
+    more["other"] = result(f"p/{EVIL}/x", "OK", EVIL, output=EVIL)
+    messages = (ReportedMessage(1, 0.0, "s2c", EVIL, {EVIL: EVIL}, EVIL.encode().hex(), ""),)
     results = [
-        result(
-            f"p/{EVIL.replace('/', '')}/{verdict}", verdict, EVIL, sentence=EVIL, demand=demand, session=EVIL
-        )
-        for verdict in ("FAILED", "OK", "NOT TRIED")
+        result(f"p/{case}/{verdict}", verdict, f"{EVIL} {verdict}", messages=said, **more)
+        for case, said in ((EVIL.replace("/", ""), ()), ("GIVE", messages))
+        for verdict in ("FAILED", "UNSTABLE", "NON-STRICT", "OK", "NOT TRIED")
     ]
-    results.append(
-        result(
-            "p/GIVE/x",
-            "FAILED",
-            EVIL,
-            output=EVIL,
-            command=EVIL,
-            messages=evil,
-            unread=EVIL.encode(),
-        )
-    )
+    print_results(results)
+    told = capsys.readouterr().out
+    assert "alert(2)" in told
+    assert is_harmless(told)
     text = page(tmp_path / "page.html", results, EVIL, EVIL)
     assert "<script" not in text
     assert "<img" not in text
@@ -352,50 +332,34 @@ def test_a_report_is_no_larger_than_a_telephone_can_open(tmp_path: Path) -> None
     ("width", "scheme"),
     a_few([(1280, "light"), (390, "light"), (390, "dark"), (320, "light")], [(390, "dark")]),
 )
-def test_a_report_is_read_in_a_browser(width: int, scheme: Any, eyes: Eyes, tmp_path: Path) -> None:
+def test_a_report_is_read_in_a_browser(width: int, scheme: Any, look: Look, tmp_path: Path) -> None:
     messages = told("catan-yaks-lobby.pcap.gz", range(1, 8))
     results = [result("p/GIVE/odd", "FAILED", messages=messages, output="oh " * 200)]
     results.append(result("p/GIVE/weak", "NON-STRICT", messages=messages))
     results += [
         result(f"p/{'LONG_NAME' * 4}/{number}", "OK", demand=OPEN, messages=messages) for number in range(9)
     ]
-    path = tmp_path / "page.html"
-    page(path, results)
-    with eyes.opened():
-        context = eyes.browser.new_context(
-            viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True
-        )
-        try:
-            sight = context.new_page()
-            asked: list[str] = []
-            sight.on("request", lambda request: asked.append(request.url))
-            sight.goto(file_address(path).split("#")[0])
-            assert asked == [sight.url]
-            root = "document.documentElement"
-            assert sight.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
-            assert sight.locator("#p\\/GIVE\\/odd .command").is_visible()
-            assert not sight.locator("details.case.ok").first.is_visible()
-            # On paper, all evidence is open, and passed cases have a line each.
-            sight.emulate_media(media="print")
-            assert sight.locator("details.case.ok summary").first.is_visible()
-            assert not sight.locator("details.case.ok pre").first.is_visible()
-            assert sight.locator("#p\\/GIVE\\/weak .said pre").first.is_visible()
-            assert sight.evaluate(f"getComputedStyle({root}).colorScheme") == "light"
-            sight.emulate_media(media="screen")
-            sight.locator("details.group summary").first.click()
-            assert sight.locator("details.case.ok").first.is_visible()
-            sight.locator("details.case.ok summary").first.click()
-            # All bytes of a row are seen.
-            rows = sight.locator(".said pre:visible").evaluate_all(
-                "all => all.map(e => e.scrollWidth - e.clientWidth)"
-            )
-            assert len(rows) == 14
-            assert max(rows) <= 0
-            axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-            found = axe.run(sight, options={"resultTypes": ["violations"]}).response["violations"]
-            assert [each for each in found if each["impact"] in ("serious", "critical")] == []
-        finally:
-            context.close()
+    page(tmp_path / "page.html", results)
+    sight = look(file_address(tmp_path / "page.html"), width=width, color_scheme=scheme, offline=True)
+    assert len(sight.asked) == 1
+    assert sight.overflow() == 0
+    assert sight.is_seen("#p\\/GIVE\\/odd .command")
+    assert not sight.one("details.case.ok").first.is_visible()
+    # On paper, all evidence is open, and passed cases have a line each.
+    sight.page.emulate_media(media="print")
+    assert sight.one("details.case.ok summary").first.is_visible()
+    assert not sight.one("details.case.ok pre").first.is_visible()
+    assert sight.is_seen("#p\\/GIVE\\/weak .said pre")
+    assert sight.tell("getComputedStyle(document.documentElement).colorScheme") == "light"
+    sight.page.emulate_media(media="screen")
+    for summary in ("details.group summary", "details.case.ok summary"):
+        sight.one(summary).first.click()
+    assert sight.one("details.case.ok").first.is_visible()
+    # All bytes of a row are seen.
+    rows = sight.one(".said pre:visible").evaluate_all("all => all.map(e => e.scrollWidth - e.clientWidth)")
+    assert len(rows) == 14
+    assert max(rows) <= 0
+    assert sight.violations() == []
 
 
 # The documents.

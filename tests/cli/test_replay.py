@@ -66,18 +66,6 @@ def test_recorded_pace() -> None:
     assert len(re.findall(r"^ +\d", lines.stdout, re.MULTILINE)) >= 7
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("typed", "events"), a_few([("\n\n\n", 4), ("", 1), ("\nq\n\n", 2)], [("\nq\n\n", 2)])
-)
-def test_each_line_of_stdin_is_a_step(typed: str, events: int) -> None:
-    result = subprocess.run(
-        [*COMMAND, "--step"], cwd=ROOT, input=typed, check=True, capture_output=True, text=True
-    )
-    assert len(re.findall(r"^ +\d+\.\d{6}  ", result.stdout, re.MULTILINE)) == events
-    assert "Mäxchen" in result.stdout
-
-
 # On a terminal.
 
 

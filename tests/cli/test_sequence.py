@@ -97,21 +97,6 @@ def test_a_player_sees_their_own_connection(game: str, player: str) -> None:
 
 
 @pytest.mark.full
-def test_pictures_end_after_a_thousand_messages() -> None:
-    done = kiebitz("sequence", str(CAPTURES / "catan-niedlichepixel-game2-3p.pcap.gz"), "-T", "mermaid")
-    assert done.status == 0
-    assert len(re.findall("->>", done.out)) == 1000
-    assert re.search(r"the diagram ends after 1,000 messages, at \d+\.\d{3}s: ", done.err)
-
-
-def test_a_file_is_written(tmp_path: Path) -> None:
-    for form in ("text", "svg", "mermaid", "plantuml"):
-        path = tmp_path / form
-        assert kiebitz("sequence", TINY, "-T", form, "-o", str(path)).status == 0
-        assert path.read_text() == kiebitz("sequence", TINY, "-T", form).out
-
-
-@pytest.mark.full
 def test_the_text_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")

@@ -19,7 +19,7 @@ from command import CAPTURES, ROOT, TINY, kiebitz
 from corpora import add_here
 from imported_databases import copy_of_database
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port
-from strength import a_few, every, times
+from strength import a_few, times
 from tables import tried_commands
 
 from kiebitz.cli.main import COMMANDS
@@ -135,24 +135,6 @@ def test_no_reader_and_no_errors(name: str, way: str, folder: Path) -> None:
     assert done.returncode in (0, 1, 3)
 
 
-@pytest.mark.parametrize(
-    ("command", "redirected"),
-    every(
-        4,
-        [
-            (command, redirected)
-            for redirected in ("2> /dev/full", "2>&- >&- <&-")
-            for command in (("nonsense",), ("import", TINY, "-w", "/no/x.db"))
-        ],
-    ),
-)
-def test_a_failure_that_cannot_be_told_has_its_status(
-    command: tuple[str, ...], redirected: str, folder: Path
-) -> None:
-    done = in_shell(folder, command, redirected)
-    assert (done.returncode, done.stdout, done.stderr) == (2 if command[0] == "nonsense" else 1, "", "")
-
-
 @pytest.mark.full
 def test_a_file_does_not_take_the_place_of_a_closed_stream(folder: Path) -> None:
     """Else sentences and listings would be written into it."""
@@ -248,12 +230,3 @@ def test_no_option_names_a_file_called_dash(tmp_path: Path) -> None:
         os.chdir(before)
     assert seen >= TO_OUTPUT | {("import", "-w"), ("relay", "-w"), ("probe", "--keep"), ("replay", "--svg")}
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.full
-def test_a_picture_goes_to_standard_output(folder: Path) -> None:
-    for command in ("state", "stats"):
-        done = in_shell(folder, (command, "DB", "--svg", "-"), "")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert kiebitz(command, str(folder / "game.db"), "--svg", str(folder / "x.svg")).status == 0
-        assert done.stdout == (folder / "x.svg").read_text()

@@ -198,7 +198,7 @@ class Sight:
     # Where one is.
 
     def go(self, address: str) -> None:
-        """Open a page, until it shows something."""
+        """Open a page, until it shows something; of another page, until it is loaded."""
         self._home = _origin(address)
         if self.page.url != "about:blank":
             # Else another place on the same page would only be a link that is followed.
@@ -207,6 +207,7 @@ class Sight:
         self.until(
             lambda: (
                 self.text("#latest") not in ("", "…")
+                or self.tell("document.getElementById('latest') === null")
                 or self.text("#notice") + self.text("#home-counts") + self.text("#opener-examples") != ""
             ),
             "it shows something",

@@ -235,12 +235,8 @@ class ServerSentEvent(NamedTuple):
 class Live:
     """An event stream, which is read only when events are requested."""
 
-    def __init__(
-        self, server: Serving, path: str, headers: Mapping[str, str], buffer: int | None = None
-    ) -> None:
+    def __init__(self, server: Serving, path: str, headers: Mapping[str, str]) -> None:
         self._sock = socket.socket(socket.AF_INET6 if ":" in server.host else socket.AF_INET)
-        if buffer is not None:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self._sock.settimeout(QUICK_S)
         self._sock.connect((server.host, server.port))
         host = f"[{server.host}]" if ":" in server.host else server.host
@@ -249,7 +245,6 @@ class Live:
         self._sock.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
         self._bytes = b""
         self._text = b""
-        self.comments = 0
         self.is_over = False
         self.status, self.headers = self._head()
         self.last_id: str | None = None
@@ -290,16 +285,14 @@ class Live:
         kind, told_id, data = "message", None, []
         for line in block.split("\n"):
             name, _, value = line.partition(": ")
-            if not name:
-                self.comments += 1
-            elif name == "event":
+            if name == "event":
                 kind = value
             elif name == "id":
                 told_id = self.last_id = value
             elif name == "data":
                 data.append(value)
             else:
-                raise AssertionError(line)
+                assert not name, line
         return ServerSentEvent(kind, told_id, json.loads("\n".join(data))) if data else None
 
     def _read(self, patience_s: float) -> bool:

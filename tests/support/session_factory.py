@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from snapshots import as_bytes
@@ -68,6 +69,18 @@ class Conversation:
         self.items.append(Chunk(self.stream, direction, self._now_ns, offset, data, missing))
         self._offsets[direction] += len(data) + missing
         return self
+
+
+@contextmanager
+def recording(path: Path, *talks: Conversation, begin_ns: int = 0) -> Iterator[Recorder]:
+    """Record a session that begins with conversations, and goes on during the block."""
+    recorder = Recorder(str(path), "relay", "made up", started_ns=begin_ns)
+    recorder.record([item for talk in talks for item in talk.items])
+    recorder.commit()
+    try:
+        yield recorder
+    finally:
+        recorder.close()
 
 
 def record(path: Path, items: Sequence[Item], ended: bool = True, begin_ns: int = START_NS) -> str:

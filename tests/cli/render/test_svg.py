@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -127,21 +126,6 @@ def test_no_text_of_a_state_harms(hostile: str) -> None:
 
 
 # The option.
-
-
-def test_svg_option_draws_any_protocol(tmp_path: Path) -> None:
-    file = tmp_path / "table.svg"
-    file.write_text("an older picture")
-    done = kiebitz("state", TINY, "--svg", str(file))
-    assert (done.status, done.out, done.err) == (0, "", "")
-    root = ElementTree.fromstring(file.read_text())
-    assert "alice" in "".join(root.itertext())
-    assert "bob joins the round" in " ".join(root.itertext())
-    assert os.listdir(tmp_path) == ["table.svg"]
-    again = tmp_path / "again.svg"
-    replayed = kiebitz("replay", TINY, "--speed", "0", "--svg", str(again))
-    assert "zuschauer" in replayed.out
-    assert again.read_text() == file.read_text()
 
 
 def test_svg_is_of_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

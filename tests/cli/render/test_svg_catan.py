@@ -8,8 +8,8 @@ import pytest
 from catan_states import NAMES, STATES, island, key
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strength import a_few, every, times
-from svg_properties import SHAPES, check, drawings, texts
+from strength import a_few, times
+from svg_properties import SHAPES, check, texts
 from terminal_scenes import event
 
 from kiebitz.cli.render.svg import draw
@@ -19,7 +19,6 @@ from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.model import Event
 from kiebitz.dissectors.protocols.catan.board import Board, spot
 
-GAME = "catan-yaks-g1-3p.pcap.gz"
 EACH = pytest.mark.parametrize("shape", SHAPES)
 
 
@@ -172,14 +171,6 @@ def test_islands_of_any_size_and_any_number_of_buildings(size: int, shape: Shape
 # The players.
 
 
-@pytest.mark.full
-def test_a_players_drawing_has_no_other_hand() -> None:
-    for capture, player in ((GAME, "AssortedPets (AI)"), ("catan-infrarot-game2-3p.pcap.gz", "nobody")):
-        for seen in drawings(capture, "wide", player, every=97):
-            hands = [line for line in seen.words if " resources: " in line and player not in line]
-            assert all(" resources: hidden" in line for line in hands)
-
-
 @EACH
 @pytest.mark.parametrize("names", [["x" * 20] * 6, ["W" * 500, "", "<b>", "\u202eb", "🎲", "e\u0301" * 300]])
 def test_names(names: list[str], shape: Shape) -> None:
@@ -188,33 +179,6 @@ def test_names(names: list[str], shape: Shape) -> None:
     if names[0] == "x" * 20:
         assert texts(seen).count("x" * 20) == 7
     drawing({"players": {name: {} for name in names}}, shape)
-
-
-# A whole game.
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("shape", "player"),
-    every(4, [(shape, player) for shape in SHAPES for player in (None, "AssortedPets (AI)")]),
-)
-def test_a_recorded_game_fits_and_has_few_fragments(shape: Shape, player: str | None) -> None:
-    fragments: dict[str, str] = {}
-    every = times(1, 13)
-    seen = list(drawings(GAME, shape, player, every))
-    for drawn in seen:
-        check(drawn)
-        fragments |= drawn.fragments
-    assert len(seen) > 500 // every
-    assert len(fragments) < 400
-    assert sum(map(len, fragments.values())) < 300_000
-
-
-@pytest.mark.full
-def test_the_games_of_five_servers_fit() -> None:
-    for shape in SHAPES:
-        for drawn in drawings("catan-five-servers.pcapng.gz", shape, every=5):
-            check(drawn)
 
 
 # With any state.

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
-from command import ROOT, kiebitz
+from command import kiebitz
 from game_scenes import cgml, maexchen, okey, schafkopf
 from hypothesis import given
 from hypothesis import strategies as st
 from imported_databases import database_of
 from rich.cells import cell_len
 from rich.console import Console
-from strength import every, times
+from strength import times
 from terminal_scenes import drawn
 
 from kiebitz.cli.options.session import open_session
@@ -137,45 +134,6 @@ def test_colours_are_those_of_the_names_and_no_color_is_plain() -> None:
     )
     assert "38;" not in out.getvalue()
     assert "▶" in out.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("terminal", "cards", "tiles"),
-    every(
-        2,
-        [
-            (
-                {"FORCE_COLOR": "3"},
-                ["1m♣K", "38;2;0;135;0m♠10", "38;2;215;0;0m♥O", "38;2;215;135;0m♦S"],
-                ["38;2;215;0;0;48;2;255;255;215m4r", "38;2;0;0;0;48;2;255;255;215m12k"],
-            ),
-            (
-                {"FORCE_COLOR": "2"},
-                ["1m♣K", "38;5;28m♠10", "38;5;160m♥O", "38;5;172m♦S"],
-                ["38;5;160;48;5;230m4r", "38;5;16;48;5;230m12k", "38;5;20;48;5;230m5b"],
-            ),
-            ({"NO_COLOR": "1"}, ["♣K", "♠10", "♥O", "♦S"], ["4r", "12k", "5b", "5y"]),
-        ],
-    ),
-)
-@pytest.mark.full
-def test_four_colours(terminal: dict[str, str], cards: list[str], tiles: list[str]) -> None:
-    # A process of its own, since rich keeps the codes of a style for the first terminal that it sees.
-    environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LANG": "C.UTF-8", "FORCE_COLOR": "1"}
-    for arguments, pieces in (
-        ([database_of("schafkopf-1.3-badcard.pcap")], cards),
-        ([database_of(OKEY), "--at", "#20"], tiles),
-    ):
-        seen = subprocess.run(
-            [sys.executable, "-m", "kiebitz", "state", *arguments],
-            cwd=ROOT,
-            env=environment | terminal,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        assert all(piece in seen.replace("m ", "m") for piece in pieces)
-        assert ("38;" in seen) == ("NO_COLOR" not in terminal)
 
 
 # Where players sit.

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 from held_messages import holding
-from session_factory import Conversation
+from session_factory import Conversation, recording
 from strength import a_few
 from walks import deeds_of, walks
 from watch_driver import take
 
 from kiebitz.services.alteration.control_client import ControlClient
-from kiebitz.storage.recording.recorder import Recorder
 
 WALKS = walks("watch.txt", "held")
 SIZES = "40x12", "60x20", "200x50"
@@ -19,24 +18,15 @@ SIZES = "40x12", "60x20", "200x50"
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[str]:
-    path = str(tmp_path / "game.db")
-    recorder = Recorder(path, "relay", "made up", started_ns=0)
-    recorder.record(Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
-    recorder.commit()
-    yield path
-    recorder.close()
+    with recording(tmp_path / "game.db", Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")):
+        yield str(tmp_path / "game.db")
 
 
 @pytest.mark.parametrize("title", a_few(WALKS, ["held: keys"]))
 def test_a_walk(title: str, database: str) -> None:
     walk = WALKS[title]
-    sizes = SIZES if title.endswith("any terminal") else ["100x30"]
-    for size in sizes:
+    for size in SIZES if title.endswith("any terminal") else ["100x30"]:
+        sized = walk._replace(options={"size": size, **walk.options})
         with holding(database) as relay:
             hands = ControlClient(lambda: (database, 1))
-            take(
-                walk._replace(options={"size": size, **walk.options}),
-                deeds_of(relay),
-                session=database,
-                hands=hands,
-            )
+            take(sized, deeds_of(relay), session=database, hands=hands)

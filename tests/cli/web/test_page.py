@@ -96,7 +96,10 @@ OWN = ["maexchen-two-servers-restart.pcapng", "maexchen-head-odd.pcap"]
 """Captures of walks that are no games of `GAMES`."""
 
 WALKS = walks("page.txt", *GAMES, *OWN)
-QUICK = "panes, keys and dialogs", "a message has its bytes next to its productions"
+QUICK = (
+    *("panes, keys and dialogs", "a message has its bytes next to its productions"),
+    "events sort by their heads",
+)
 
 
 @pytest.mark.parametrize("title", a_few(WALKS, QUICK))
@@ -322,55 +325,6 @@ def test_the_walk_with_the_keyboard_only(tmp_path: Path, look: Look) -> None:
             sight.until(partial(sight.tell, AT_END[row]), row)
         sight.rest()
         sight.leave()
-
-
-SORTED = {
-    "events": ("tables/1/events", "player", "actor", 'kind != "turn"'),
-    "messages": ("messages", "message", "name", 'name != "WARTEN"'),
-    "diagnostics": ("diagnostics", "code", "code", 'diag.code != "truncated"'),
-}
-"""List -> a column, as the page and as the API call it, and a filter."""
-
-
-@pytest.mark.parametrize("pane", a_few(SORTED, ["events"]))
-def test_lists_sort_by_their_heads(pane: str, five: Serving, look: Look) -> None:
-    path, column, field, wanted = SORTED[pane]
-    session = SESSION["schafkopf"]
-
-    def rows(sort: str) -> list[Any]:
-        found = five.well(f"api/{path}", session=session, filter=wanted, sort=sort, limit=500, after=0)
-        return [row["id"] for row in found[pane]]
-
-    sight = look(five.at(session=session, pane=pane, filter=wanted))
-    if pane == "events":
-        # Their kinds and players are hidden at first.
-        sight.one("#pane-events .columns summary").click()
-        sight.one("#pane-events .columns").get_by_label("player").check()
-    heads = f"#pane-{pane} .row-heads"
-    sight.until(lambda: sight.is_seen(f"#pane-{pane} .row"), "rows are listed")
-    natural = keys_of(sight, pane)
-    sight.one(f"{heads} [tabindex='0']").focus()
-    while sight.text(":focus") != column:
-        sight.press("ArrowRight")
-    for sort, order in ((field, "ascending"), (f"-{field}", "descending")):
-        sight.press("Enter")
-        sight.until(partial(_is_sorted, sight, pane, rows(sort)[:20]), f"rows are sorted by {sort}")
-        assert sight.tell("document.activeElement.parentElement.ariaSort") == order
-        assert sight.tell("document.activeElement.textContent") == column, "the focus stays"
-    assert natural != keys_of(sight, pane)
-    sight.press("Enter")
-    sight.until(partial(_is_sorted, sight, pane, natural[:5]), "they are in their own order again")
-
-
-def keys_of(sight: Sight, pane: str) -> list[int]:
-    """Return the keys of the listed rows."""
-    rows = f"[...document.querySelectorAll('#pane-{pane} .row')].map((row) => Number(row.dataset.key))"
-    found: list[int] = sight.tell(rows)
-    return found
-
-
-def _is_sorted(sight: Sight, pane: str, expected: list[int]) -> bool:
-    return keys_of(sight, pane)[: len(expected)] == expected
 
 
 @pytest.mark.full

@@ -7,25 +7,22 @@ from browser import Look, Sight
 from held_messages import Relay, held_message, holding
 from page_walks import take
 from served_pages import Serving, serving
-from session_factory import Conversation
+from session_factory import Conversation, recording
 from strength import a_few
 from walks import deeds_of, walks
-
-from kiebitz.storage.recording.recorder import Recorder
 
 SIZES = {"wide": (1440, 900), "projector": (1024, 768), "phone": (390, 844)}
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    path = str(tmp_path_factory.mktemp("held") / "game.db")
-    recorder = Recorder(path, "relay", "made up", started_ns=0)
-    for number, name in enumerate((b"alice", b"bob"), 1):
-        talk = Conversation(f"127.0.0.1:{40_000 + number}", number=number)
-        recorder.record(talk.says(b"REGISTER;" + name).hears(b"REGISTERED").items)
-    recorder.commit()
-    yield path
-    recorder.close()
+    path = tmp_path_factory.mktemp("held") / "game.db"
+    talks = [
+        Conversation(f"127.0.0.1:4000{number}", number=number).says(b"REGISTER;" + name).hears(b"REGISTERED")
+        for number, name in enumerate((b"alice", b"bob"), 1)
+    ]
+    with recording(path, *talks):
+        yield str(path)
 
 
 @pytest.fixture(scope="module")

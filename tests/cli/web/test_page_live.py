@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
@@ -13,14 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from browser import Look, Sight
-from command import CAPTURES, kiebitz
-from live_replays import ended, playing
 from maexchen_programs import Player, Server
 from page_walks import take
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running, until
 from relayed_class import Class
 from served_pages import own_address, serving
-from strength import GAMES
 from walks import walks
 
 ENDED = "ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|CONNECTION_RESET|EMPTY_RESPONSE)"
@@ -170,48 +166,6 @@ def test_a_refused_stream_is_explained_and_tried_again(lesson: Class, tmp_path: 
         held.close()
         sight.until(lambda: sight.text("#notice") == "", "it is live")
         sight.leave()
-
-
-@pytest.mark.parametrize("game", ["maexchen", "schafkopf", "catan"])
-def test_a_recorded_game_played_through_a_relay_grows_event_by_event(
-    game: str, tmp_path: Path, look: Look
-) -> None:
-    recorded, database = tmp_path / "recorded.db", tmp_path / "relayed.db"
-    assert kiebitz("import", str(CAPTURES / GAMES[game]), "-w", str(recorded)).status == 0
-    ((transport, address, protocol),) = rows(
-        recorded, "SELECT transport, server, protocol FROM streams WHERE protocol IS NOT NULL GROUP BY server"
-    )
-    behind, before = free_port(transport), free_port(transport)
-    mode = [
-        "-m",
-        f"reverse:{transport}://127.0.0.1:{behind}@{before}",
-        "-d",
-        f"{transport}.port=={behind},{protocol}",
-    ]
-    with (
-        playing(str(recorded), "--serve", f"{address}=127.0.0.1:{behind}", "-q") as server,
-        running(*KIEBITZ, "relay", *mode, "-q", "-w", str(database), ready="listening on"),
-        serving(str(database)) as page,
-    ):
-        sight = look(page.at())
-        sight.expect(ENDED)
-        assert sight.text("#latest") == "nothing has happened yet"
-        sight.tell(ALL_SEEN)
-        client = subprocess.Popen(
-            [*KIEBITZ, "replay", str(recorded), "--connect", f"{address}=127.0.0.1:{before}", "-q"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        while client.poll() is None:
-            sight.page.wait_for_timeout(100)
-        assert ended(server)[0] == 0
-        events = page.well("api/tables/1/events", after=0, limit=500)["events"]
-        sight.tells(events[-1]["sentence"])
-        assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-        sight.until(lambda: keys(sight) == list(range(1, len(events) + 1)), "all are listed")
-        assert sight.tell("window.told") == keys(sight)
-        told = [event["sentence"].replace("\n", r"\n") for event in events]
-        assert sight.texts("#pane-events .row-text") == told
 
 
 # Whose page it is.

@@ -20,11 +20,10 @@ import pytest
 from command import TINY
 from processes_and_rows import PATIENCE_S, until
 from served_pages import QUICK_S, Live, Serving, serving, target
-from session_factory import Conversation
+from session_factory import Conversation, record
 from strength import a_few, every, times
 
 from kiebitz.cli.web.admission import BusyError, Holder, Quota, address_group
-from kiebitz.storage.recording.recorder import Recorder
 
 HOSTS = ["127.0.0.1", "0.0.0.0", "::1"]
 LONG_NAME = "b" * 400
@@ -50,10 +49,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
     for number in range(EVENTS):
         talk.hears(f"SCORE;alice:{number},{LONG_NAME}:1".encode())
-    recorder = Recorder(str(made), "relay", "made up", started_ns=0)
-    recorder.record(talk.items)
-    recorder.commit()
-    recorder.close()
+    record(made, talk.items)
     return made
 
 

@@ -10,23 +10,18 @@ from held_messages import Relay, held_message, holding
 from processes_and_rows import until
 from request_files import compare
 from served_pages import QUICK_S, Serving, own_address, post, serving
-from session_factory import Conversation
+from session_factory import Conversation, recording
 from snapshots import DATA
 from walks import deeds_of
-
-from kiebitz.storage.recording.recorder import Recorder
 
 REQUESTS = blocks(DATA / "requests.txt")
 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    path = str(tmp_path_factory.mktemp("held") / "game.db")
-    recorder = Recorder(path, "relay", "made up", started_ns=0)
-    recorder.record(Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
-    recorder.commit()
-    yield path
-    recorder.close()
+    path = tmp_path_factory.mktemp("held") / "game.db"
+    with recording(path, Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")):
+        yield str(path)
 
 
 @pytest.fixture(scope="module")

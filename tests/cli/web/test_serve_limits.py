@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 from served_pages import Answer, Serving, serving, target
-from session_factory import Conversation
+from session_factory import Conversation, record
 from strength import times
-
-from kiebitz.storage.recording.recorder import Recorder
 
 MANY = times(600, 200)
 LENGTH = 9_000
@@ -20,13 +18,10 @@ LENGTH = 9_000
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("long") / "game.db"
-    recorder = Recorder(str(made), "relay", "made up", started_ns=0)
     talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
     for number in range(MANY):
         talk.says(b"REGISTER;" + b"a" * LENGTH + str(number).encode() + b"!")
-    recorder.record(talk.items)
-    recorder.commit()
-    recorder.close()
+    record(made, talk.items)
     return made
 
 

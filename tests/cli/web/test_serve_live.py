@@ -23,6 +23,7 @@ from rotating_relays import relaying
 from served_pages import QUICK_S, Serving, post, serving
 from served_pages import Live as Stream
 from session_factory import Conversation
+from session_factory import recording as recording_of
 from strength import a_few, times
 
 from kiebitz.cli.web import event_stream as feed
@@ -30,7 +31,6 @@ from kiebitz.cli.web.query_executor import QueryExecutor
 from kiebitz.cli.web.reader import ServedSession
 from kiebitz.cli.web.records import Status
 from kiebitz.storage.read.timeline import Timeline
-from kiebitz.storage.recording.recorder import Recorder
 from kiebitz.storage.session.follower import Follower
 
 ENDS_WITHIN_S = 3.0
@@ -132,10 +132,11 @@ def test_a_players_copy_that_is_late_is_told_to_them(tmp_path: Path) -> None:
     bob = Conversation("127.0.0.1:1001", begin_ns=now_ns).says(b"REGISTER;bob").hears(b"REGISTERED")
     alice = Conversation("127.0.0.1:1002", number=2, begin_ns=now_ns)
     alice.says(b"REGISTER;alice").hears(b"REGISTERED")
-    recorder = Recorder(path, "relay", "made up", started_ns=now_ns)
-    recorder.record([*bob.items, *alice.items])
-    recorder.commit()
-    with serving(path) as page, page.live(None, **{"as": "alice"}) as stream:
+    with (
+        recording_of(tmp_path / "game.db", bob, alice, begin_ns=now_ns) as recorder,
+        serving(path) as page,
+        page.live(as_="alice") as stream,
+    ):
         stream.of_kind("status")
         alice.items.clear()
         recorder.record(alice.hears(b"SCORE;alice:0,bob:1").items)
@@ -150,7 +151,6 @@ def test_a_players_copy_that_is_late_is_told_to_them(tmp_path: Path) -> None:
         recorder.record(alice.waits_until(time.time_ns()).hears(b"SCORE;alice:1,bob:2").items)
         recorder.commit()
         assert [event["data"] for event in stream.events(1)] == [{"scores": {"alice": 1, "bob": 2}}]
-    recorder.close()
 
 
 @pytest.mark.full
@@ -174,21 +174,22 @@ def test_growth_is_reported_at_most_twice_a_second(recording: Live) -> None:
 @pytest.mark.full
 def test_several_tables(tmp_path: Path) -> None:
     path = str(tmp_path / "game.db")
-    recorder = Recorder(path, "relay", "made up", started_ns=0)
-    servers = ["127.0.0.1:9000", "127.0.0.1:9001"]
     talks = [
-        Conversation(f"127.0.0.1:{40_000 + number}", server, number)
-        for number, server in enumerate(servers, 1)
+        Conversation(f"127.0.0.1:4000{number}", f"127.0.0.1:900{number}", number + 1)
+        .says(f"REGISTER;p{number}".encode())
+        .hears(b"REGISTERED")
+        for number in range(2)
     ]
-    for number, talk in enumerate(talks):
-        recorder.record(talk.says(f"REGISTER;p{number}".encode()).hears(b"REGISTERED").items)
-    recorder.commit()
-    with serving(path) as page, page.live(after=0) as both, page.live(after=0, table=2) as one:
+    with (
+        recording_of(tmp_path / "game.db", *talks) as recorder,
+        serving(path) as page,
+        page.live(after=0) as both,
+        page.live(after=0, table=2) as one,
+    ):
         for number, talk in enumerate(talks):
             talk.items.clear()
             recorder.record(talk.hears(f"SCORE;p{number}:7".encode()).items)
         recorder.commit()
-        recorder.close()
         last = int(rows(Path(path), "SELECT max(id) FROM events")[0][0])
         events = all_of(both, last)
         once_and_in_order(events, 1, last)
