@@ -16,6 +16,7 @@ import ipaddress
 import os
 import re
 
+import msgspec
 from mitmproxy.connection import Client, Server
 from mitmproxy.tcp import TCPFlow
 from mitmproxy.udp import UDPFlow
@@ -62,15 +63,12 @@ def _transport(flow: TCPFlow | UDPFlow) -> Transport:
 _ERROR_NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
-class _Stream:
+class _Stream(msgspec.Struct, eq=False):
     """A stream's number in the journal; `received` counts the bytes of each direction."""
 
-    __slots__ = ("number", "received", "transport")
-
-    def __init__(self, number: int, transport: Transport) -> None:
-        self.number = number
-        self.transport = transport
-        self.received: dict[Direction, int] = {"c2s": 0, "s2c": 0}
+    number: int
+    transport: Transport
+    received: dict[Direction, int] = msgspec.field(default_factory=lambda: {"c2s": 0, "s2c": 0})
 
 
 class StreamJournal:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 from weakref import ref
 
+import msgspec
+
 ROUNDS = 4
 """Required surplus of prompt arrivals after a hold over late ones before a loop is reported."""
 _MAX_UNHELD = 8
@@ -49,35 +51,21 @@ class LoopFound(Exception):
         self.newcomers = newcomers
 
 
-class _NewcomerSeries(Generic[Newcomer]):
+class _NewcomerSeries(msgspec.Struct, Generic[Newcomer], eq=False):
     """A series of newcomers with equal content; `gap_s` is the average interval in seconds."""
 
-    __slots__ = (
-        "began",
-        "clear_until",
-        "count",
-        "gap_s",
-        "held",
-        "is_suspicious",
-        "last",
-        "newcomers",
-        "released",
-        "rounds",
-        "unheld",
-    )
-
-    def __init__(self, now: float, max_count: int) -> None:
-        self.began = self.last = now
-        self.count = 1
-        self.newcomers: deque[ref[Newcomer]] = deque(maxlen=max_count)
-        """Weak references, so that newcomers their relay has closed are freed immediately."""
-        self.gap_s = 0.0
-        self.is_suspicious = False
-        self.held = False
-        self.released: float | None = None
-        self.unheld = 0
-        self.rounds = 0
-        self.clear_until = 0.0
+    began: float
+    last: float
+    newcomers: deque[ref[Newcomer]]
+    """Weak references, so that newcomers their relay has closed are freed immediately."""
+    count: int = 1
+    gap_s: float = 0.0
+    is_suspicious: bool = False
+    held: bool = False
+    released: float | None = None
+    unheld: int = 0
+    rounds: int = 0
+    clear_until: float = 0.0
 
 
 class LoopDetector(Generic[Newcomer]):
@@ -108,7 +96,10 @@ class LoopDetector(Generic[Newcomer]):
             # In a loop, all newcomers are still open, the first one included.
             or (series.newcomers and self._is_settled(series.newcomers[0]))
         ):
-            self._start_series(content, now)
+            self._series[content] = _NewcomerSeries(now, now, deque(maxlen=2 * self._threshold))
+            self._series.move_to_end(content)
+            if len(self._series) > _MAX_SERIES:
+                self._series.popitem(last=False)
             return 0.0
         series.count += 1
         series.last = now
@@ -154,9 +145,3 @@ class LoopDetector(Generic[Newcomer]):
     def _is_settled(self, held: ref[Newcomer]) -> bool:
         newcomer = held()
         return newcomer is None or self._is_over(newcomer)
-
-    def _start_series(self, content: Hashable, now: float) -> None:
-        self._series[content] = _NewcomerSeries(now, 2 * self._threshold)
-        self._series.move_to_end(content)
-        if len(self._series) > _MAX_SERIES:
-            self._series.popitem(last=False)

@@ -21,6 +21,8 @@ import struct
 from contextlib import suppress
 from typing import cast
 
+import msgspec
+
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
@@ -58,44 +60,20 @@ CONNECT_FAULTS = {
 """Reasons for a failed connection to a server: error number to a short constant code and a description."""
 
 
-class _Connection:
+class _Connection(msgspec.Struct, eq=False, weakref=True):
     """A client's connection and the relay's connection to the server at `destination`.
 
     `local` is the relay's address once it connects; `open_sides` counts the connected sides.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "client",
-        "destination",
-        "local",
-        "name",
-        "number",
-        "open_sides",
-        "reset",
-        "server",
-    )
-
-    def __init__(
-        self,
-        relay: TcpRelay,
-        number: int,
-        name: str,
-        destination: Address,
-        client: socket.socket,
-        server: socket.socket,
-    ) -> None:
-        self.number = number
-        self.name = name
-        self.destination = destination
-        self.local: Address | None = None
-        self.open_sides = 0
-        self.reset = False
-        side = _Side if relay.pipeline is None else _AlteredSide
-        self.client = side(relay, self, client, "c2s")
-        self.server = side(relay, self, server, "s2c")
-        self.client.peer = self.server
-        self.server.peer = self.client
+    number: int
+    name: str
+    destination: Address
+    client: _Side
+    server: _Side
+    local: Address | None = None
+    open_sides: int = 0
+    reset: bool = False
 
     def reset_both(self) -> None:
         """Reset the connection on both sides."""
@@ -129,15 +107,13 @@ class _Side(asyncio.Protocol):
         "transport",
     )
 
+    connection: _Connection
     peer: _Side
     transport: asyncio.Transport
 
-    def __init__(
-        self, relay: TcpRelay, connection: _Connection, sock: socket.socket, direction: Direction
-    ) -> None:
+    def __init__(self, relay: TcpRelay, sock: socket.socket, direction: Direction) -> None:
         self.relay = relay
         self.journal = relay.journal
-        self.connection = connection
         self.sock = sock
         self.direction = direction
         self.received = 0
@@ -221,10 +197,8 @@ class _AlteredSide(_Side):
 
     peer: _AlteredSide
 
-    def __init__(
-        self, relay: TcpRelay, connection: _Connection, sock: socket.socket, direction: Direction
-    ) -> None:
-        super().__init__(relay, connection, sock, direction)
+    def __init__(self, relay: TcpRelay, sock: socket.socket, direction: Direction) -> None:
+        super().__init__(relay, sock, direction)
         self.has_sent = False
         self.has_ended = False
         self.pause_reasons: set[str] = set()
@@ -272,15 +246,13 @@ class _AlteredSide(_Side):
         super()._end()
 
 
-class _PipelineOutput:
+class _PipelineOutput(msgspec.Struct):
     """The output of the alteration pipeline for one connection."""
 
-    def __init__(self, connection: _Connection) -> None:
-        self._connection = connection
+    connection: _Connection
 
     def _side(self, direction: Direction) -> _AlteredSide:
-        connection = self._connection
-        side = connection.client if direction == "c2s" else connection.server
+        side = self.connection.client if direction == "c2s" else self.connection.server
         assert isinstance(side, _AlteredSide)
         return side
 
@@ -291,8 +263,8 @@ class _PipelineOutput:
         self._side(direction).deliver_end()
 
     def reset(self) -> None:
-        self._connection.reset = True
-        self._connection.reset_both()
+        self.connection.reset = True
+        self.connection.reset_both()
 
     def set_paused(self, direction: Direction, is_paused: bool) -> None:
         self._side(direction).set_paused("the alterer is full", is_paused)
@@ -488,7 +460,11 @@ class TcpRelay:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         now = now_ns()
         number = self.journal.open("tcp", name, endpoint_text(destination), now)
-        connection = _Connection(self, number, name, destination, client, server)
+        kind = _Side if self.pipeline is None else _AlteredSide
+        ends = kind(self, client, "c2s"), kind(self, server, "s2c")
+        connection = _Connection(number, name, destination, *ends)
+        for side, peer in (ends, ends[::-1]):
+            side.connection, side.peer = connection, peer
         if self.pipeline is not None:
             self.pipeline.stream_opened(
                 number, "tcp", name, endpoint_text(destination), now, _PipelineOutput(connection)

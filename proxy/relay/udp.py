@@ -20,14 +20,15 @@ import socket
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 
+import msgspec
+
 from kiebitz.dissectors.model import Direction
 from kiebitz.proxy.journal.writer import JournalWriter
 from kiebitz.proxy.relay.alteration_pipeline import AlterationPipeline
 from kiebitz.proxy.relay.busy_wait import BUSY_WAIT_NS, DENSE_NS
-from kiebitz.proxy.relay.endpoints import NETWORK_FAULTS, Notice, endpoint_text
+from kiebitz.proxy.relay.endpoints import NETWORK_FAULTS, Address, Notice, endpoint_text
 from kiebitz.proxy.relay.listeners import (
     MAX_DATAGRAM,
-    AssociationSockets,
     ClientRejected,
     ListenerInfo,
     OwnConnections,
@@ -57,71 +58,48 @@ _FAULTS = {
 }
 
 
-class _OutputSocket:
+class _OutputSocket(msgspec.Struct, eq=False):
     """A non-blocking socket with its queue of unsent datagrams.
 
     It is watched for `idle_events` while the queue is empty. `association` is None if it sends to clients,
     else the association to whose server it sends.
     """
 
-    __slots__ = ("association", "idle_events", "sock", "waiting")
-
-    def __init__(self, sock: socket.socket, idle_events: int, association: _Association | None) -> None:
-        self.sock = sock
-        self.idle_events = idle_events
-        self.association = association
-        self.waiting: deque[tuple[_Association, bytes]] = deque()
+    sock: socket.socket
+    idle_events: int
+    association: _Association | None = None
+    waiting: deque[tuple[_Association, bytes]] = msgspec.field(default_factory=deque)
 
 
-class _Association:
+class _Association(msgspec.Struct, eq=False, weakref=True):
     """A UDP association between one client and its server; `c2s` and `s2c` count the bytes of each direction.
 
     `queue` holds all associations of its kind, players or unverified; `last_ns` is the time of the server's
     latest datagram, 0 if there was none.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "active",
-        "c2s",
-        "client",
-        "key",
-        "last_ns",
-        "number",
-        "queue",
-        "s2c",
-        "server",
-        "to_client",
-        "to_server",
-        "upstream",
-    )
-
-    def __init__(
-        self, key: Hashable, sockets: AssociationSockets, back: _OutputSocket, queue: _Queue
-    ) -> None:
-        self.key = key
-        self.queue = queue
-        self.client = sockets.client
-        self.server = sockets.server
-        self.upstream = sockets.upstream
-        self.to_server = _OutputSocket(sockets.upstream, selectors.EVENT_READ, self)
-        self.to_client = back
-        self.number = 0
-        self.c2s = 0
-        self.s2c = 0
-        self.active = 0.0
-        self.last_ns = 0
+    key: Hashable
+    queue: _Queue
+    client: Address
+    server: Address
+    upstream: socket.socket
+    to_server: _OutputSocket
+    to_client: _OutputSocket
+    number: int
+    c2s: int = 0
+    s2c: int = 0
+    active: float = 0.0
+    last_ns: int = 0
 
 
-class _PipelineOutput:
+class _PipelineOutput(msgspec.Struct):
     """The output of the alteration pipeline for one association."""
 
-    def __init__(self, relay: UdpRelay, association: _Association) -> None:
-        self._relay = relay
-        self._association = association
+    relay: UdpRelay
+    association: _Association
 
     def deliver(self, direction: Direction, data: bytes) -> None:
-        self._relay.deliver(self._association, direction, data)
+        self.relay.deliver(self.association, direction, data)
 
     def end(self, direction: Direction) -> None:
         """Do nothing: UDP has no end of a direction."""
@@ -175,7 +153,7 @@ class UdpRelay:
         self._last_ns = 0
         self._ready_ns = 0
         self._selector = selectors.DefaultSelector()
-        self._listen_output = _OutputSocket(listener.sock, selectors.EVENT_READ, None)
+        self._listen_output = _OutputSocket(listener.sock, selectors.EVENT_READ)
         self._selector.register(listener.sock, selectors.EVENT_READ, self._listen_output)
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -375,18 +353,17 @@ class UdpRelay:
             )
             return None
         shared = sockets.downstream is self._listen_output.sock
-        back = self._listen_output if shared else _OutputSocket(sockets.downstream, 0, None)
-        association = _Association(key, sockets, back, self._unverified)
-        self._selector.register(sockets.upstream, selectors.EVENT_READ, association.to_server)
+        back = self._listen_output if shared else _OutputSocket(sockets.downstream, 0)
+        there = _OutputSocket(sockets.upstream, selectors.EVENT_READ)
+        self._selector.register(sockets.upstream, selectors.EVENT_READ, there)
         self._own.add("udp", sockets.upstream.getsockname(), sockets.server)
-        association.number = self._journal.open(
-            "udp", endpoint_text(sockets.client), endpoint_text(sockets.server), now
+        names = endpoint_text(sockets.client), endpoint_text(sockets.server)
+        number = self._journal.open("udp", *names, now)
+        there.association = association = _Association(
+            key, self._unverified, *sockets[:3], there, back, number
         )
         if self._pipeline is not None:
-            names = endpoint_text(sockets.client), endpoint_text(sockets.server)
-            self._pipeline.stream_opened(
-                association.number, "udp", *names, now, _PipelineOutput(self, association)
-            )
+            self._pipeline.stream_opened(number, "udp", *names, now, _PipelineOutput(self, association))
         self._associations[key] = self._unverified[key] = association
         return association
 
