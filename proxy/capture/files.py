@@ -19,8 +19,9 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.suggestions import did_you_mean
@@ -48,30 +49,11 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
-class Decoder(Protocol):
-    """Common interface of zlib's and zstd's decompression objects, for one member or frame."""
-
-    @property
-    def eof(self) -> bool:
-        """True at the end of the member or frame."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """Bytes after that end."""
-
-    def decompress(self, data: bytes, /) -> bytes:
-        """Return the content of more compressed bytes."""
-
-
-def _gzip_decoder() -> Decoder:
-    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-
-
-def _zstd_decoder() -> Decoder:
-    return zstd.ZstdDecompressor()
-
-
-_DECODERS = {"gzip": _gzip_decoder, "zstd": _zstd_decoder}
+_DECODERS: dict[str, Callable[[], Any]] = {
+    "gzip": partial(zlib.decompressobj, wbits=zlib.MAX_WBITS | 16),
+    "zstd": zstd.ZstdDecompressor,
+}
+"""Makes a decompressor for one member or frame, with `decompress`, `eof` and `unused_data`."""
 
 
 def compression_of(head: bytes) -> str | None:

@@ -225,7 +225,7 @@ class Sniffer:
     def __init__(
         self, interface: str, bpf_filter: str | None = None, receive_buffer: int = _RECEIVE_BUFFER
     ) -> None:
-        self.interface = interface
+        self.name = interface
         self.capture = None
         """No capture file, as `CapturePipe` has."""
         self._dropped = 0
@@ -307,7 +307,7 @@ class Sniffer:
         except OSError as error:
             if not packets:
                 reason = error.strerror or error
-                raise SniffError(f"capturing on {self.interface} was interrupted: {reason}") from error
+                raise SniffError(f"capturing on {self.name} was interrupted: {reason}") from error
         return packets
 
     def now_ns(self) -> int:
@@ -325,7 +325,7 @@ class Sniffer:
             known = self._number_of.get(layer)
             if known is None:
                 name = getattr(layer, "__name__", layer)
-                raise SniffError(f"{self.interface} delivers packets of an unsupported kind ({name})")
+                raise SniffError(f"{self.name} delivers packets of an unsupported kind ({name})")
             number = self._linktypes[layer] = int(known)
         return number
 

@@ -104,15 +104,9 @@ def endpoints(flow: bytes) -> tuple[str, str]:
     """Return source and destination of a flow as `ip:port`, an IPv6 address in brackets."""
     size = (len(flow) - 4) // 2
     source, destination = _PORTS(flow, 2 * size)
-    if size == 4:
-        return (
-            f"{socket.inet_ntop(socket.AF_INET, flow[:4])}:{source}",
-            f"{socket.inet_ntop(socket.AF_INET, flow[4:8])}:{destination}",
-        )
-    return (
-        f"[{socket.inet_ntop(socket.AF_INET6, flow[:16])}]:{source}",
-        f"[{socket.inet_ntop(socket.AF_INET6, flow[16:32])}]:{destination}",
-    )
+    family, form = (socket.AF_INET, "{}:{}") if size == 4 else (socket.AF_INET6, "[{}]:{}")
+    client, server = (socket.inet_ntop(family, flow[start : start + size]) for start in (0, size))
+    return form.format(client, source), form.format(server, destination)
 
 
 class PacketDecoder:

@@ -9,7 +9,9 @@ import io
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from struct import Struct, unpack
+from typing import Any
 
 from kiebitz.proxy.capture.formats import (
     BROKEN_INTERFACE,
@@ -173,7 +175,7 @@ class PcapNgRecords:
 
     def _is_inconsistent(self, block_type: bytes, length: int, body: bytes) -> bool:
         """Return True if a seemingly truncated packet block has a length that does not fit its packet."""
-        if self._readers.get(block_type) != self._read_enhanced or len(body) < 20:
+        if block_type != self._enhanced_type or len(body) < 20:
             return False
         captured = self._unpack_enhanced(body)[3]
         return not 0 <= length - 32 - captured <= _MAX_OPTIONS
@@ -225,16 +227,16 @@ class PcapNgRecords:
         self._unpack_enhanced = Struct(byte_order + "5I").unpack_from
         self._unpack_block = Struct(byte_order + "4s6I").unpack_from
         # Appendix A, the obsolete Packet Block: a drop count shares a word with the interface.
-        self._unpack_obsolete = Struct(byte_order + "H2x4I").unpack_from
+        unpack_obsolete = Struct(byte_order + "H2x4I").unpack_from
         block_type = Struct(byte_order + "I").pack
         self._interface_type = block_type(1)
         self._enhanced_type = block_type(6)
         self._readers: dict[bytes, Callable[[bytes], RawPacket | None]] = {
             self._interface_type: self._read_interface,
-            block_type(2): self._read_obsolete,
+            block_type(2): partial(self._read_packet, unpack_obsolete),
             block_type(3): self._read_simple,
             block_type(5): self._read_statistics,
-            self._enhanced_type: self._read_enhanced,
+            self._enhanced_type: partial(self._read_packet, self._unpack_enhanced),
         }
 
     def _read_interface(self, body: bytes) -> None:
@@ -287,17 +289,13 @@ class PcapNgRecords:
         if found:
             self._drops[interface] = sum(unpack(self._byte_order + "Q", count)[0] for count in found)
 
-    def _read_enhanced(self, body: bytes) -> RawPacket | None:
+    def _read_packet(
+        self, unpack_header: Callable[[bytes], tuple[Any, ...]], body: bytes
+    ) -> RawPacket | None:
         if len(body) < 24:
             self.faults[BROKEN_PACKET] += 1
             return None
-        return self._timed_packet(body, 20, len(body) - 24, *self._unpack_enhanced(body))
-
-    def _read_obsolete(self, body: bytes) -> RawPacket | None:
-        if len(body) < 24:
-            self.faults[BROKEN_PACKET] += 1
-            return None
-        return self._timed_packet(body, 20, len(body) - 24, *self._unpack_obsolete(body))
+        return self._timed_packet(body, 20, len(body) - 24, *unpack_header(body))
 
     def _timed_packet(
         self,

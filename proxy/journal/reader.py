@@ -51,7 +51,7 @@ from kiebitz.proxy.journal.writer import (
     START,
     STOP,
     FaultDetails,
-    is_journal_file,
+    is_segment,
     segment_name,
 )
 from kiebitz.proxy.system.safe_files import open_file, open_folder, replace_file
@@ -145,11 +145,7 @@ class JournalReader:
             self._open(number, transport, client, server, opened_ns)
         # The process that saved the start may have died before it deleted older segments.
         first = segment_name(self._number)
-        self._consumed = [
-            name
-            for name in os.listdir(self._folder)
-            if is_journal_file(name) and name.endswith(".journal") and name < first
-        ]
+        self._consumed = [name for name in os.listdir(self._folder) if is_segment(name) and name < first]
 
     def read(self, limit: int = 4096) -> list[Item]:
         """Return the next items, at most `limit` and about 1 MiB; none if none is available. Never blocks.
@@ -199,7 +195,7 @@ class JournalReader:
         if not self._consumed:
             return
         try:
-            self._write_start()
+            replace_file(START, msgspec.json.encode(self._start), self._folder, NEW_START)
         except OSError:
             # The disk is full. The segments stay for a later call or the next reader.
             return
@@ -345,10 +341,6 @@ class JournalReader:
         if not self._has_segment(start.segment):
             raise JournalError(f"The journal is damaged: there is no {segment_name(start.segment)}.")
         return start
-
-    def _write_start(self) -> None:
-        """Save the reader's state atomically. Raises OSError."""
-        replace_file(START, msgspec.json.encode(self._start), self._folder, NEW_START)
 
 
 def _decode_rare(

@@ -18,7 +18,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct
@@ -69,19 +69,6 @@ class FaultDetails(msgspec.Struct, array_like=True):
     quotes: bool = False
 
 
-class _Head(msgspec.Struct):
-    """A record's position in a buffer, from `start` to `end` with its payload from `body`, and its head."""
-
-    start: int
-    body: int
-    end: int
-    kind: int
-    direction: int
-    number: int
-    ts_ns: int
-    offset: int
-
-
 class _StreamLoss(msgspec.Struct):
     """Unwritten records of one stream: its first and last record, and one gap per direction."""
 
@@ -94,29 +81,6 @@ class _StreamLoss(msgspec.Struct):
     def length(self) -> int:
         """Number of lost bytes in both directions."""
         return sum(length for _, _, length in self.holes.values())
-
-
-class _UnrecordedStreams(msgspec.Struct):
-    """Totals of streams that began and ended while nothing could be written, and are not recorded at all."""
-
-    streams: int = 0
-    length: int = 0
-    """Number of bytes."""
-
-    def add(self, loss: _StreamLoss) -> None:
-        """Count an unrecorded stream."""
-        self.streams += 1
-        self.length += loss.length
-
-
-def _iter_heads(data: bytes | bytearray) -> Iterator[_Head]:
-    """Yield the heads of complete records; only for data that this process has written itself."""
-    start = 0
-    while start < len(data):
-        kind, direction, number, length, ts_ns, offset = HEAD.unpack_from(data, start)
-        body = start + HEAD.size
-        yield _Head(start, body, body + length, kind, direction, number, ts_ns, offset)
-        start = body + length
 
 
 START = "start.json"
@@ -202,7 +166,8 @@ class JournalWriter:
         self._buffer = bytearray()
         self._is_dropping = False
         self._lost: dict[int, _StreamLoss] = {}
-        self._unrecorded = _UnrecordedStreams()
+        self._unrecorded_streams = self._unrecorded_bytes = 0
+        """Totals of streams that began and ended while nothing could be written: they are not recorded."""
         self._abandoned = False
         self._streams = 0
         self._number = 0
@@ -327,7 +292,7 @@ class JournalWriter:
             self._size += written
             if self._is_dropping:
                 self._is_dropping = False
-                self._unrecorded = _UnrecordedStreams()
+                self._unrecorded_streams = self._unrecorded_bytes = 0
                 self._on_trouble(
                     f"The journal can be written again: traffic is recorded from now on; {lost} are missing."
                 )
@@ -391,38 +356,41 @@ class JournalWriter:
             )
 
     def _note_loss(self, data: bytearray, written: int) -> None:
-        for head in _iter_heads(data):
-            if head.end <= written or head.kind in (FAULT, DETAILED_FAULT, STOP):
+        end = 0
+        while (start := end) < len(data):
+            kind, direction, number, length, ts_ns, offset = HEAD.unpack_from(data, start)
+            body = start + HEAD.size
+            end = body + length
+            if end <= written or kind in (FAULT, DETAILED_FAULT, STOP):
                 continue
-            loss = self._lost.setdefault(head.number, _StreamLoss())
-            if head.kind == OPEN:
-                loss.opening = bytes(data[head.start : head.end])
-            elif head.kind == END:
-                loss.ending = bytes(data[head.start : head.end])
+            loss = self._lost.setdefault(number, _StreamLoss())
+            if kind == OPEN:
+                loss.opening = bytes(data[start:end])
+            elif kind == END:
+                loss.ending = bytes(data[start:end])
                 if loss.opening is not None and len(self._lost) > _MAX_LOST_STREAMS:
-                    self._unrecorded.add(self._lost.pop(head.number))
+                    self._unrecorded_streams += 1
+                    self._unrecorded_bytes += self._lost.pop(number).length
             else:
-                if head.kind == CHUNK:
-                    length = head.end - head.body
-                elif head.kind == CUT:
-                    (missing,) = LENGTH.unpack_from(data, head.body)
-                    length = head.end - head.body - LENGTH.size + missing
-                elif head.kind == ALTERED or head.end == head.body:
+                if kind == CUT:
+                    (missing,) = LENGTH.unpack_from(data, body)
+                    length += missing - LENGTH.size
+                elif kind == ALTERED:
                     # A gap, even of 0 bytes, tells readers to blame no peer for what follows.
                     length = 0
-                else:
-                    (length,) = LENGTH.unpack_from(data, head.body)
-                ts_ns, offset, before = loss.holes.get(head.direction, (head.ts_ns, head.offset, 0))
-                loss.holes[head.direction] = (ts_ns, offset, before + length)
+                elif kind == GAP and length:
+                    (length,) = LENGTH.unpack_from(data, body)
+                ts_ns, offset, before = loss.holes.get(direction, (ts_ns, offset, 0))
+                loss.holes[direction] = (ts_ns, offset, before + length)
 
     def _loss_text(self) -> str:
         """Return the number of lost bytes and streams as text."""
-        streams = len(self._lost) + self._unrecorded.streams
-        total = sum(loss.length for loss in self._lost.values()) + self._unrecorded.length
+        streams = len(self._lost) + self._unrecorded_streams
+        total = sum(loss.length for loss in self._lost.values()) + self._unrecorded_bytes
         of_streams = f"{total:,} bytes of {streams:,} stream{'' if streams == 1 else 's'}"
-        if not self._unrecorded.streams:
+        if not self._unrecorded_streams:
             return of_streams
-        return f"{of_streams} ({self._unrecorded.streams:,} of which are not recorded at all)"
+        return f"{of_streams} ({self._unrecorded_streams:,} of which are not recorded at all)"
 
     def _gap_records(self) -> bytearray:
         """Return the records that describe the losses, stream by stream."""

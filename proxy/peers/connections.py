@@ -11,6 +11,7 @@ import errno
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -99,13 +100,13 @@ class Connection(ABC):
     def data_received(self, data: bytes) -> None:
         """Record received bytes, and emit an event."""
         self._record(OPPOSITE[self._peers.sent_direction], data)
-        self._peers.emit(DataReceived(self.stream.id, data))
+        self._peers.events.put_nowait(DataReceived(self.stream.id, data))
 
     def peer_disconnected(self, reason: str = "has hung up") -> None:
         """Emit the peer's disconnection, once."""
         if not self.disconnected.is_set():
             self.disconnected.set()
-            self._peers.emit(Disconnected(self.stream.id, reason))
+            self._peers.events.put_nowait(Disconnected(self.stream.id, reason))
 
     def _record(self, direction: Direction, data: bytes) -> None:
         offset = self._offsets[direction]
@@ -122,6 +123,7 @@ class Peers:
         events: The peers' actions, in order.
         streams: All streams so far, by number.
         max_clients: Maximum number of clients; further ones are closed immediately, or ignored over UDP.
+        on_close: Callbacks for `close`.
     """
 
     def __init__(
@@ -139,7 +141,7 @@ class Peers:
         self.streams: dict[int, Stream] = {}
         self._connections: dict[int, Connection] = {}
         self._half_closed: set[int] = set()
-        self._closing: list[Callable[[], None]] = []
+        self.on_close: list[Callable[[], None]] = []
 
     def stream(self, transport: Transport, client: str, server: str) -> Stream:
         """Return a new stream between two addresses, each written `ip:port`."""
@@ -150,15 +152,7 @@ class Peers:
         self._connections[connection.stream.id] = connection
         self.streams[connection.stream.id] = connection.stream
         if server is not None:
-            self.emit(Connected(connection.stream.id, server))
-
-    def on_close(self, close: Callable[[], None]) -> None:
-        """Register a callback for `close`."""
-        self._closing.append(close)
-
-    def emit(self, event: PeerEvent) -> None:
-        """Queue an event."""
-        self.events.put_nowait(event)
+            self.events.put_nowait(Connected(connection.stream.id, server))
 
     def send(self, number: int, data: bytes) -> bool:
         """Send bytes on a connection, unless it is half-closed; return False if the send buffer is full."""
@@ -188,11 +182,9 @@ class Peers:
         if connection is None:
             return
         connection.send_eof()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await connection.disconnected.wait()
-        except TimeoutError:
-            pass
         self._end(connection, "closed")
 
     def half_close(self, number: int) -> None:
@@ -210,7 +202,7 @@ class Peers:
 
     def close(self) -> None:
         """Close all connections; those still open end with the session."""
-        for close in self._closing:
+        for close in self.on_close:
             close()
         for connection in self._connections.values():
             self._end(connection, "end")

@@ -37,12 +37,12 @@ async def listen(peers: Peers, transport: Transport, host: str, port: int, serve
     here = endpoint_text(sock.getsockname())
     if transport == "udp":
         endpoint, _ = await loop.create_datagram_endpoint(lambda: _UdpServer(peers, here, server), sock=sock)
-        peers.on_close(endpoint.close)
+        peers.on_close.append(endpoint.close)
     else:
         listener = await loop.create_server(
             lambda: _TcpConnection(peers, here, server), sock=sock, backlog=_BACKLOG
         )
-        peers.on_close(listener.close)
+        peers.on_close.append(listener.close)
     return here
 
 
@@ -161,7 +161,7 @@ class _UdpClient(_UdpConnection, asyncio.DatagramProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.DatagramTransport, transport)
-        self._peers.on_close(transport.close)
+        self._peers.on_close.append(transport.close)
         self._peers.add(self)
 
     def datagram_received(self, data: bytes, addr: Address) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Thread, current_thread, main_thread
 from types import FrameType
 from typing import ParamSpec, TypeVar
@@ -35,7 +35,8 @@ def end_with_parent() -> None:
 
 @contextmanager
 def signals_handled(
-    *numbers: signal.Signals, handler: Callable[[int, FrameType | None], object] = signal.default_int_handler
+    *numbers: signal.Signals,
+    handler: Callable[[int, FrameType | None], object] | signal.Handlers = signal.default_int_handler,
 ) -> Iterator[None]:
     """Handle signals within the context like Ctrl-C, or by another handler. An ignored SIGHUP stays so."""
     before = {
@@ -74,18 +75,11 @@ def deferred_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextmanager
-def ignored_signals() -> Iterator[None]:
+def ignored_signals() -> AbstractContextManager[None]:
     """Ignore SIGINT and SIGTERM in the context, which ends what was started and must not be left halfway."""
     if current_thread() is not main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in TERMINATION_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        return nullcontext()
+    return signals_handled(*TERMINATION_SIGNALS, handler=signal.SIG_IGN)
 
 
 def check_signals() -> None:

@@ -323,7 +323,10 @@ class Consumer:
             try:
                 messages = await subscription.fetch(_FETCH_COUNT, timeout=_FETCH_S)
             except TimeoutError:
-                self._report_silence()
+                if self._after.sequence == 0 and not self._has_reported:
+                    # No message has ever arrived. Active taps send five a second, so check the subject.
+                    self._has_reported = True
+                    self._on_notice(f"no tap has published yet; start one with --publish {self._url}")
                 continue
             batch = []
             for message in messages:
@@ -338,9 +341,3 @@ class Consumer:
                         )
                     )
             await arrived.put(batch)
-
-    def _report_silence(self) -> None:
-        """Report once that no message ever arrived: active taps send five a second, so check the subject."""
-        if self._after.sequence == 0 and not self._has_reported:
-            self._has_reported = True
-            self._on_notice(f"no tap has published yet; start one with --publish {self._url}")
