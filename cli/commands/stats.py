@@ -71,7 +71,7 @@ def stats(session: str, wanted: Filter | None, number: int | None, as_json: bool
 
 
 def _statistics(session: Session, wanted: Filter | None, number: int | None) -> list[TableStatistics]:
-    events = session.timeline.count_events()
+    events = session.timeline.count("events")
     if events < _LONG or number is not None:
         return session.statistics(wanted, number)
     # Slow to import.

@@ -91,7 +91,7 @@ class _PartitionWriter:
     def __enter__(self) -> _PartitionWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 for protocol in [*self._waiting]:

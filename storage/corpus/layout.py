@@ -255,7 +255,10 @@ def make(path: str) -> Corpus:
                 # This is listed after the other names, which are only made once the mark is there.
                 if held:
                     raise CorpusError(f"{path}: this folder contains other files: use a new or empty one")
-                _put_mark(descriptor)
+                mark = msgspec.json.encode(_Mark(FORMAT, uuid.uuid4().hex))
+                # Another process may have just done so.
+                with _new_file(mark, descriptor) as name, suppress(FileExistsError):
+                    os.link(name, _MARK, src_dir_fd=descriptor, dst_dir_fd=descriptor)
             for folder in (STAGING, RUNS):
                 with suppress(FileExistsError):
                     os.mkdir(folder, _MODE, dir_fd=descriptor)
@@ -286,13 +289,6 @@ def _new_file(data: bytes, folder: int) -> Iterator[str]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
-
-
-def _put_mark(folder: int) -> None:
-    """Write the mark of a corpus, unless another process has just done so. Raises OSError."""
-    mark = msgspec.json.encode(_Mark(FORMAT, uuid.uuid4().hex))
-    with _new_file(mark, folder) as name, suppress(FileExistsError):
-        os.link(name, _MARK, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def open_corpus(path: str) -> Corpus:
@@ -327,11 +323,6 @@ def as_corpus_error(path: str) -> Iterator[None]:
 
 def sentence(path: str, error: OSError) -> str:
     """Return a message about a system error in a corpus."""
-    if is_disk_full(error):
+    if error.errno in _DISK_FULL:
         return f"{path}: the disk is full: free some space, then add again; what was added is kept"
     return f"{path}: {error.strerror or error}"
-
-
-def is_disk_full(error: OSError) -> bool:
-    """Return True if an error says that a disk is full."""
-    return error.errno in _DISK_FULL

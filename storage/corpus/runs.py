@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from kiebitz.proxy.system.safe_files import create_file, open_file, open_folder
@@ -67,9 +66,7 @@ class Run:
             os.mkdir(self.name, 0o755, dir_fd=staging)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Failures are left to the next run.
         with suppress(CorpusError, OSError), self._corpus.folder(STAGING) as staging:
             _remove_folder(staging, self.name, self.name)

@@ -26,7 +26,6 @@ from kiebitz.storage.database.schema import (
     StorageError,
     create_indexes,
     optional_tables,
-    scalar,
 )
 from kiebitz.storage.derived.derived_session import recorded_protocols
 from kiebitz.storage.read.recorded_items import (
@@ -37,7 +36,7 @@ from kiebitz.storage.read.recorded_items import (
 )
 from kiebitz.storage.read.timeline import Timeline, sessions
 from kiebitz.storage.recording.inspection import LocalInspection
-from kiebitz.storage.recording.recorder import BATCH
+from kiebitz.storage.recording.recorder import BATCH, last_ids
 from kiebitz.storage.recording.rows import Row, empty_rows, insert
 
 _KEPT = ("chunks", "alterations", "tapped", "taps", "streams")
@@ -103,7 +102,8 @@ def _redissect_all(
     lost: list[ServerProtocol] = []
     for session in recorded:
         number = session.timeline.session.id
-        last = _last_ids(connection)
+        before = last_ids(connection)
+        last = Ids(before["tables"], before["games"], before["messages"], before["events"])
         connection.execute(
             "UPDATE sessions SET kiebitz_version = ?, games_before = ?, messages_before = ?,"
             " events_before = ? WHERE id = ?",
@@ -124,16 +124,6 @@ def _redissect_all(
     if "protocol_files" in optional_tables(connection):
         connection.execute("DELETE FROM protocol_files WHERE name NOT IN (SELECT protocol FROM tables)")
     return lost
-
-
-def _last_ids(connection: sqlite3.Connection) -> Ids:
-    """Return the last remaining id of each kind of record."""
-    return Ids(
-        *(
-            scalar(connection, f"SELECT coalesce(max(id), 0) FROM {table}")
-            for table in ("tables", "games", "messages", "events")
-        )
-    )
 
 
 def _write(connection: sqlite3.Connection, inspection: LocalInspection) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -87,15 +88,15 @@ class _Placed(msgspec.Struct, eq=False):
 
 def compare_diagnostics(
     a: SessionDiagnostics,
-    table_a: ComparedTable | None,
+    table_a: ComparedTable,
     b: SessionDiagnostics,
-    table_b: ComparedTable | None,
+    table_b: ComparedTable,
     number: int,
-    findings: TableFindings | None,
+    findings: TableFindings,
 ) -> list[DiagnosticDifference]:
     """Return the diagnostics of two tables that only one has; `number` is the index of the pair."""
     rows_a, rows_b = a.take(table_a), b.take(table_b)
-    if not (rows_a and rows_b and table_a is not None and table_b is not None and findings is not None):
+    if not (rows_a and rows_b):
         return _differences(number, rows_a, rows_b)
     partners = sorted(findings.partners)
     stays = len(table_b.normalizer.roster.players)
@@ -191,7 +192,7 @@ def _reports(
 
 def _unmatched_diagnostics(a: Sequence[_Placed], b: Sequence[_Placed]) -> tuple[list[StoredDiagnostic], ...]:
     """Return the diagnostics of each side without a partner; those of equal texts are matched first."""
-    for key in (_key_with_text, _key):
+    for key in (lambda one: (one.diagnostic.text, _key(one)), _key):
         groups: dict[Hashable, tuple[list[_Placed], list[_Placed]]] = {}
         for number, side in enumerate((a, b)):
             for one in side:
@@ -207,10 +208,6 @@ def _unmatched_diagnostics(a: Sequence[_Placed], b: Sequence[_Placed]) -> tuple[
 def _key(one: _Placed) -> Hashable:
     found = one.diagnostic
     return found.code, found.severity, found.blame, found.direction, found.message, one.place
-
-
-def _key_with_text(one: _Placed) -> Hashable:
-    return one.diagnostic.text, _key(one)
 
 
 def _unpaired(a: list[_Placed], b: list[_Placed]) -> tuple[list[_Placed], list[_Placed]]:
@@ -276,9 +273,11 @@ def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> D
         mine = a.tables[i] if i is not None else None
         other = b.tables[j] if j is not None else None
         if mine is None or other is None:
-            found.tables.append(_unmatched(mine, other))
+            rows = [side.row if side is not None else None for side in (mine, other)]
+            counts = [len(side.ids) if side is not None else 0 for side in (mine, other)]
+            found.tables.append(TablePair(rows[0], rows[1], "name", [], (counts[0], counts[1])))
             found.diagnostics.extend(
-                compare_diagnostics(diagnostics_a, mine, diagnostics_b, other, number, None)
+                _differences(number, diagnostics_a.take(mine), diagnostics_b.take(other))
             )
             continue
         comparison = TableComparison(mine, other, order, number, len(found.games))
@@ -299,17 +298,6 @@ def _compare(a: ComparedSession, b: ComparedSession, wanted: Filter | None) -> D
     return msgspec.structs.replace(found, same=same)
 
 
-def _unmatched(a: ComparedTable | None, b: ComparedTable | None) -> TablePair:
-    """Return the pair for a table that only one side has."""
-    return TablePair(
-        a.row if a is not None else None,
-        b.row if b is not None else None,
-        "name",
-        [],
-        (len(a.ids) if a is not None else 0, len(b.ids) if b is not None else 0),
-    )
-
-
 def _match_tables(a: Sequence[TableInfo], b: Sequence[TableInfo]) -> list[tuple[int | None, int | None]]:
     """Match tables of one protocol by server address, then by their order; return their indexes.
 
@@ -317,18 +305,11 @@ def _match_tables(a: Sequence[TableInfo], b: Sequence[TableInfo]) -> list[tuple[
     """
     partner: dict[int, int] = {}
     free = dict.fromkeys(range(len(b)))
-    for is_same in (_same_server, _same_protocol):
+    for names in (("protocol", "server"), ("protocol",)):
+        key = attrgetter(*names)
         for i, mine in enumerate(a):
-            found = next((j for j in free if i not in partner and is_same(mine, b[j])), None)
+            found = next((j for j in free if i not in partner and key(mine) == key(b[j])), None)
             if found is not None:
                 partner[i] = found
                 del free[found]
     return [*((i, partner.get(i)) for i in range(len(a))), *((None, j) for j in free)]
-
-
-def _same_server(mine: TableInfo, other: TableInfo) -> bool:
-    return (mine.protocol, mine.server) == (other.protocol, other.server)
-
-
-def _same_protocol(mine: TableInfo, other: TableInfo) -> bool:
-    return mine.protocol == other.protocol

@@ -16,7 +16,7 @@ import functools
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -309,25 +309,15 @@ def _decode_question(question: str) -> Callable[[object], bool]:
     return holds(test) if path is None else holds_inside(test, tuple(path))
 
 
-def _field_holds(fields: str | None, question: str) -> bool:
-    if fields is None:
+def _json_holds(parts: Callable[[Any], Iterable[object]], text: str | None, question: str) -> bool:
+    if text is None:
         return False
     try:
-        decoded = msgspec.json.decode(fields)
+        decoded = msgspec.json.decode(text)
     except RecursionError:
         # No field of a game is nested so deeply; one such message must not end the whole query.
         return False
-    return _decode_question(question)(decoded)
-
-
-def _texts_hold(data: str | None, question: str) -> bool:
-    if data is None:
-        return False
-    try:
-        decoded = msgspec.json.decode(data)
-    except RecursionError:
-        return False
-    return any(map(_decode_question(question), texts_in(decoded)))
+    return any(map(_decode_question(question), parts(decoded)))
 
 
 # Names repeat: with the cache, most rows of a million need no Python code.
@@ -337,8 +327,8 @@ def _matches(text: str | None, question: str) -> bool:
 
 
 FUNCTIONS: Mapping[str, Callable[[str | None, str], bool]] = {
-    "kiebitz_field": _field_holds,
-    "kiebitz_texts": _texts_hold,
+    "kiebitz_field": functools.partial(_json_holds, lambda fields: (fields,)),
+    "kiebitz_texts": functools.partial(_json_holds, texts_in),
     "kiebitz_matches": _matches,
 }
 """Functions called by conditions, each with a text or NULL and an encoded test. They raise FilterError."""

@@ -182,12 +182,7 @@ class EventReports:
         self._reporting: dict[int, Set[int]] = {}
         self._copies: dict[int, Sequence[tuple[str, int, dict[str, Any]]]] = {}
         """Reporting streams, and the server's reports, by event of a session that has ended."""
-        self._served = _Served()
-
-    def streams_served_around(self, event: Event) -> set[int]:
-        """Return the streams that the server served in an event's game before and after the event."""
-        self._served.update(self._timeline)
-        return self._served.streams_around(event)
+        self.served = _Served(timeline)
 
     def streams(self, event_id: int) -> Set[int]:
         """Return the streams with a message that reports an event."""
@@ -239,15 +234,17 @@ _Block = tuple[int, int, list[tuple[int, int, int]]]
 class _Served:
     """The times of the server's first and last message on each stream, by table and game."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
         self._upto = 0
         self._times: dict[tuple[int, int | None], dict[int, tuple[int, int]]] = {}
         """Times in ns by table and game (None: any), then by stream."""
         self._blocks: dict[tuple[int, int | None], list[_Block]] = {}
         """The same, in the order of the first times."""
 
-    def update(self, timeline: Timeline) -> None:
+    def _update(self) -> None:
         """Read the messages since the last call."""
+        timeline = self._timeline
         upto = timeline.last_id("messages")
         if upto == self._upto:
             return
@@ -270,6 +267,7 @@ class _Served:
 
     def streams_around(self, event: Event) -> set[int]:
         """Return the streams of an event's game, or its table, with messages before and after the event."""
+        self._update()
         key, at_ns = (event.table_id, event.game_id), event.ts_ns
         if key not in self._blocks:
             rows = sorted((*times, stream) for stream, times in self._times.get(key, {}).items())

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush
+from collections.abc import Iterator
+from heapq import heappop, heappush, merge
+from operator import itemgetter
 from typing import NamedTuple
 
 from kiebitz.dissectors.inspection.inspector import DERIVED_CODES, DIVERGENCE
@@ -26,9 +27,9 @@ from kiebitz.dissectors.replay.script import (
     StreamOpening,
     StreamRole,
 )
-from kiebitz.storage.database.schema import StorageError
+from kiebitz.storage.database.schema import GREATEST_ID, StorageError
 from kiebitz.storage.read.alterations import StoredAlteration, alterations
-from kiebitz.storage.read.recorded_bytes import RecordedBytes, RecordedFrames, datagrams
+from kiebitz.storage.read.recorded_bytes import ChunkRow, RecordedBytes, RecordedFrames, datagrams
 from kiebitz.storage.read.timeline import Timeline
 
 # The codes of a Fault: all other diagnostics about the network follow from the bytes.
@@ -39,9 +40,6 @@ ServerProtocol = tuple[str, str, str]
 """Transport and address of a server, and its protocol."""
 
 
-_MAX_ROW = 1 << 63
-
-
 class _End(NamedTuple):
     """The end of a stream, not before `due_ns`; at the same time, the source's own end comes last."""
 
@@ -50,20 +48,6 @@ class _End(NamedTuple):
     stream: int
     ts_ns: int
     reason: str
-
-
-class _Alterations:
-    """A session's alterations, read one by one as the following rows of bytes are read."""
-
-    def __init__(self, timeline: Timeline) -> None:
-        self._rows = alterations(timeline)
-        self._next = next(self._rows, None)
-
-    def upto(self, row_id: int) -> Iterator[StoredAlteration]:
-        """Yield the next alterations before a row of bytes."""
-        while self._next is not None and self._next.chunk_id < row_id:
-            yield self._next
-            self._next = next(self._rows, None)
 
 
 class RecordedItems:
@@ -107,16 +91,22 @@ class RecordedItems:
 
     def items(self) -> Iterator[Item]:
         """Yield the items, once: an inspector that is fed with them changes their streams."""
-        alterations = _Alterations(self.timeline)
-        for row, missing in datagrams(self.timeline):
-            yield from self._between(alterations.upto(row.id), row.id)
+        sources: list[Iterator[tuple[int, bool, ChunkRow | StoredAlteration, int]]] = [
+            ((row.id, False, row, missing) for row, missing in datagrams(self.timeline)),
+            ((row.chunk_id, True, row, 0) for row in alterations(self.timeline)),
+        ]
+        for row_id, is_after, row, missing in merge(*sources, key=itemgetter(0, 1)):
+            self._ended_by(row_id if is_after else row_id - 1)
             yield from self._due_before(row.ts_ns)
+            if isinstance(row, StoredAlteration):
+                yield row.item(self._streams[row.stream.id])
+                continue
             stream = self._streams[row.stream_id]
             if row.data is None:
                 yield Gap(stream, row.direction, row.ts_ns, row.offset, row.length)
             else:
                 yield Chunk(stream, row.direction, row.ts_ns, row.offset, row.data, missing)
-        yield from self._between(alterations.upto(_MAX_ROW), _MAX_ROW)
+        self._ended_by(GREATEST_ID)
         yield from self._due_before(None)
 
     def renumber(self, ids: Iterator[int]) -> None:
@@ -127,14 +117,6 @@ class RecordedItems:
     def open_streams(self) -> list[Stream]:
         """Return the streams without an end, the same objects as in the items."""
         return [stream for stream in self._streams.values() if stream.closed_ns is None]
-
-    def _between(self, alterations: Iterable[StoredAlteration], row_id: int) -> Iterator[Item]:
-        """Yield the alterations before a row of bytes, with the items due before each."""
-        for row in alterations:
-            self._ended_by(row.chunk_id)
-            yield from self._due_before(row.ts_ns)
-            yield row.item(self._streams[row.stream.id])
-        self._ended_by(row_id - 1)
 
     def _ended_by(self, row_id: int) -> None:
         """Release the ends up to a row of bytes: from now on they are ordered by time."""

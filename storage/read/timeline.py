@@ -159,9 +159,9 @@ class Timeline:
         latest = "AND table_id = ? AND (ended_ns IS NULL OR ended_ns >= ?) ORDER BY id DESC LIMIT ?"
         return [*map(_game, self._games(latest, table_id, ts_ns, most))][::-1]
 
-    def count_games(self) -> int:
-        """Return the number of the session's games."""
-        return int(self.scalar("SELECT count(*) FROM games WHERE session_id = ?", self.session.id))
+    def count(self, table: Literal["games", "events"]) -> int:
+        """Return the number of the session's games or events."""
+        return int(self.scalar(f"SELECT count(*) FROM {table} WHERE session_id = ?", self.session.id))
 
     def game(self, number: int) -> Game | None:
         """Return one game of the session, None if it has no such game."""
@@ -286,10 +286,6 @@ class Timeline:
             " FROM tables t WHERE t.session_id = ?"
         )
         return self.scalar(query, self.session.id) or 0
-
-    def count_events(self) -> int:
-        """Return the number of the session's events."""
-        return int(self.scalar("SELECT count(*) FROM events WHERE session_id = ?", self.session.id))
 
     def has_event(self, event_id: int) -> bool:
         """Return True if an event belongs to this session."""

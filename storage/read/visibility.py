@@ -221,7 +221,7 @@ class Visibility:
 
     def others_present(self, event: Event) -> set[int]:
         """Return the streams, other than the actor's, that the server served in a game before and after."""
-        streams = self._reports.streams_served_around(event)
+        streams = self._reports.served.streams_around(event)
         if streams and event.actor is not None:
             for player in self._known().players().values():
                 if any(event.actor == name for claim in player.claims for _, name in claim.names):

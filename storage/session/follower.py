@@ -153,20 +153,17 @@ class Follower(SessionReader):
     def _look(self) -> bool:
         now = time.monotonic()
         if now - self._glanced_s >= _GLANCE_S:
+            assert self.path is not None
             self._glanced_s = now
-            self._glance(now)
+            self.is_gone = not os.path.exists(self.path)
+            if self._watch is not None and self._watch.is_recording():
+                self._recorded_s = now
+            elif now - self._recorded_s > RESTART_S and self.timeline.session.ended_ns is None:
+                self._end("the recording stopped without ending the session")
         has_grown = self.reread()
         if has_grown and self.timeline.session.ended_ns is not None:
             self._end("the recording has ended")
         return has_grown
-
-    def _glance(self, now: float) -> None:
-        assert self.path is not None
-        self.is_gone = not os.path.exists(self.path)
-        if self._watch is not None and self._watch.is_recording():
-            self._recorded_s = now
-        elif now - self._recorded_s > RESTART_S and self.timeline.session.ended_ns is None:
-            self._end("the recording stopped without ending the session")
 
     def _end(self, sentence: str) -> None:
         self.ending = sentence
