@@ -204,7 +204,10 @@ def _read_capture(
     path: str, collected: _Collected, on_progress: Callable[[int, int | None], None]
 ) -> list[str]:
     """Read a capture and return its losses."""
-    flows = PacketFlows(count(1), _unknown, lambda transport: collected.ports, collected.take, from_file=True)
+    # The protocol, and so the direction of bytes, is unknown.
+    flows = PacketFlows(
+        count(1), lambda *_: None, lambda transport: collected.ports, collected.take, from_file=True
+    )
     with open_capture(path) as capture:
         packets: Iterator[RawPacket] = iter(capture)
         while (batch := list(islice(packets, _BATCH))) and not collected.is_full:
@@ -212,10 +215,6 @@ def _read_capture(
             on_progress(capture.position, capture.size)
         flows.end()
         return losses(flows.decoder, capture, not collected.is_full, flows.late)
-
-
-def _unknown(transport: Transport, data: bytes, source: str, destination: str) -> None:
-    """Return no direction: the protocol is unknown."""
 
 
 def source_name(captures: Sequence[str]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path as FilePath
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -45,7 +45,7 @@ _Plan = TypeVar("_Plan")
 _Keys = TypeVar("_Keys", bound=msgspec.Struct)
 
 
-class PlanReader:
+class PlanReader(Generic[_Plan]):
     """A plan as it is read, with its mistakes in `source`. Raises PlanError and StorageError."""
 
     def __init__(self, path: str) -> None:
@@ -69,10 +69,14 @@ class PlanReader:
         self.folder = os.path.dirname(os.path.abspath(path))
         self.source = Source(text)
 
-    def checked(self, read: Callable[[], _Plan]) -> _Plan:
-        """Return what `read` makes of the plan. Raises PlanError if it finds a mistake."""
+    def plan(self) -> _Plan:
+        """Read the plan, and report its mistakes."""
+        raise NotImplementedError
+
+    def checked(self) -> _Plan:
+        """Return the plan. Raises PlanError if it has a mistake."""
         with suppress(TooManyMistakes):
-            plan = read()
+            plan = self.plan()
         if self.source.mistakes:
             raise PlanError(self.path, self.source.mistakes)
         return plan
@@ -97,41 +101,38 @@ class PlanReader:
             if read is not None:
                 yield (key, number), read
 
+    def duration_s(self, path: Path, text: str, example: str) -> float:
+        """Return a duration in seconds; a wrong one is reported."""
+        form = _DURATION.fullmatch(text)
+        if form is None:
+            self.source.wrong(path, f"{path[-1]} must be a number with its unit, as in {example}")
+            return 0.0
+        return float(form[1]) * _UNITS[form[2]]
 
-def duration_s(source: Source, path: Path, text: str, example: str) -> float:
-    """Return a duration in seconds; a wrong one is reported."""
-    form = _DURATION.fullmatch(text)
-    if form is None:
-        source.wrong(path, f"{path[-1]} must be a number with its unit, as in {example}")
-        return 0.0
-    return float(form[1]) * _UNITS[form[2]]
+    def protocol_and_file(self, path: Path, name: str) -> tuple[str, str | None]:
+        """Return a protocol's name, and its file if the plan names one, which is registered.
 
+        An unknown protocol is reported. Raises ProtocolFileError.
+        """
+        if name.endswith(".toml"):
+            file = str(FilePath(self.folder, name))
+            return add_protocol_files([file], replaces=True).pop(), file
+        if name and dissector_of(name) is None:
+            self.source.wrong(path, unknown_protocol(name))
+        return name, None
 
-def protocol_and_file(source: Source, path: Path, name: str, folder: str) -> tuple[str, str | None]:
-    """Return a protocol's name, and its file if the plan names one, which is registered.
-
-    An unknown protocol is reported. Raises ProtocolFileError.
-    """
-    if name.endswith(".toml"):
-        file = str(FilePath(folder, name))
-        return add_protocol_files([file], replaces=True).pop(), file
-    if name and dissector_of(name) is None:
-        source.wrong(path, unknown_protocol(name))
-    return name, None
-
-
-def command_words(source: Source, path: Path, command: str, user: str) -> tuple[str, ...]:
-    """Return the words of a command that must use the given port; `user` names the program."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        source.wrong(path, f"{error}")
-        return ()
-    if not words:
-        source.wrong(path, "the command is empty")
-    if "{port}" not in command:
-        source.wrong(path, f"{{port}} is missing: the {user} must use the given port")
-    return tuple(words)
+    def command_words(self, path: Path, command: str, user: str) -> tuple[str, ...]:
+        """Return the words of a command that must use the given port; `user` names the program."""
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            self.source.wrong(path, f"{error}")
+            return ()
+        if not words:
+            self.source.wrong(path, "the command is empty")
+        if "{port}" not in command:
+            self.source.wrong(path, f"{{port}} is missing: the {user} must use the given port")
+        return tuple(words)
 
 
 def filled_words(words: Sequence[str], values: Mapping[str, str], folder: str) -> list[str]:

@@ -131,9 +131,7 @@ class Engine:
         if self._is_used_up(queue, data):
             # Over TCP, `is_full` stops reading before that.
             text = f"too much is queued: over {MAX_QUEUED_BYTES >> 20} MiB or {_MAX_SLOTS} messages"
-            self._on_notice(
-                "too-much", f"udp {' to '.join(_endpoints(queue))}: {text}. Further data is dropped."
-            )
+            self._on_notice("too-much", f"udp {_way(queue)}: {text}. Further data is dropped.")
             self._put(relayed, queue, data, data if queue.framing is not None else None, lost=text)
         elif self._applier.reads:
             self._reading.read(relayed, queue, now_ns, data)
@@ -228,9 +226,7 @@ class Engine:
         unpacked = max(0, len(frame or b"") - len(data))
         if unpacked and not self._has_room(relayed, queue, unpacked):
             text = f"over {_MAX_UNPACKED_BYTES >> 20} MiB of decompressed messages are queued"
-            self._on_notice(
-                "too-much", f"{' to '.join(_endpoints(queue))}: {text}. Further ones are forwarded unread."
-            )
+            self._on_notice("too-much", f"{_way(queue)}: {text}. Further ones are forwarded unread.")
             frame, unpacked = None, 0
         if frame is not None:
             message = decode_message(relayed, queue.direction, frame, self._now_ns)
@@ -341,7 +337,11 @@ class Engine:
                 if copy.direction == queue.direction:
                     self._pass_on(relayed, slot, copy)
                 else:
-                    self._queue_other_way(relayed, copy)
+                    # A message that is inserted in the other direction.
+                    other = relayed.queues[copy.direction]
+                    other.slots.append(Slot(self._now_ns, b"", None, [copy]))
+                    self._count(other, 0, 1)
+                    self._wake(relayed, copy.direction)
             queue.slots.popleft()
             self._count(queue, len(slot.original) + slot.unpacked, -1)
             if slot.original:
@@ -364,13 +364,6 @@ class Engine:
                 self._count(queue, len(copy.data), -1)
                 self._pass_on(relayed, slot, copy)
 
-    def _queue_other_way(self, relayed: RelayedStream, copy: Copy) -> None:
-        """Queue an inserted message in the other direction."""
-        queue = relayed.queues[copy.direction]
-        queue.slots.append(Slot(self._now_ns, b"", None, [copy]))
-        self._count(queue, 0, 1)
-        self._wake(relayed, copy.direction)
-
     def _pass_on(self, relayed: RelayedStream, slot: Slot, copy: Copy) -> None:
         """Forward a copy, or record that it was dropped."""
         number, queue = self._number(relayed), relayed.queues[copy.direction]
@@ -382,9 +375,7 @@ class Engine:
             relayed.is_reset |= copy.resets
             return
         if not copy.is_original and queue.has_ended:
-            self._on_notice(
-                "ended", f"No message can be inserted from {' to '.join(_endpoints(queue))}: it has ended."
-            )
+            self._on_notice("ended", f"No message can be inserted from {_way(queue)}: it has ended.")
             return
         # A piece of a cut message may follow its beginning.
         if not copy.is_original and queue.is_mid_message and copy.message is not None:
@@ -451,7 +442,7 @@ class Engine:
         return relayed.stream.id - self.streams_before
 
 
-def _endpoints(queue: DirectionQueue) -> tuple[str, str]:
-    """Return the sender and the receiver of a direction."""
+def _way(queue: DirectionQueue) -> str:
+    """Return the sender and the receiver of a direction, as `SENDER to RECEIVER`."""
     ends = queue.stream.client, queue.stream.server
-    return ends if queue.direction == "c2s" else ends[::-1]
+    return " to ".join(ends if queue.direction == "c2s" else ends[::-1])

@@ -158,10 +158,7 @@ class _LoadedHook:
         """Number of bytes forwarded in each direction."""
         self._latest_ns = 0
         self._since_alive = 0
-        functions = self._load(source)
-        self._message = functions.get("message")
-        self._connected = functions.get("connected")
-        self._closed = functions.get("closed")
+        self._functions = self._load(source)
 
     def _load(self, source: str) -> dict[str, Callable[..., object]]:
         """Return the functions of the hook. Raises _Stopped."""
@@ -222,17 +219,16 @@ class _LoadedHook:
             self._seen[record.number] = HookStream(
                 record.number, record.transport, record.client, record.server
             )
-            if self._connected is not None:
-                self._call("connected", self._connected, f"stream {record.number}", self._seen[record.number])
+            name, seen = "connected", self._seen[record.number]
         else:
             stream = self._streams.pop(record.number)
-            seen = self._seen.pop(record.number)
+            name, seen = "closed", self._seen.pop(record.number)
             for direction in ("c2s", "s2c"):
                 self._ends.pop((record.number, direction), None)
             self._inspector.feed(End(stream, self._latest_ns, "closed"))
             self._inspector.drain()
-            if self._closed is not None:
-                self._call("closed", self._closed, f"stream {record.number}", seen)
+        if name in self._functions:
+            self._call(name, self._functions[name], f"stream {record.number}", seen)
         self._say(Done())
 
     def _passed(self, record: Forwarded) -> None:
@@ -255,7 +251,8 @@ class _LoadedHook:
         decoded = dissector.codec.decode(asked.frame, asked.direction)
         name = decoded.row.name if decoded.row is not None else UNREADABLE
         stream = self._stream(asked, dissector, name, decoded.fields)
-        if self._message is None:
+        function = self._functions.get("message")
+        if function is None:
             return Answer(asked.ticket, None)
         message = Message(
             name=name,
@@ -268,7 +265,6 @@ class _LoadedHook:
         )
         table = Table(asked.protocol, stream.server, lambda: self._state(asked))
         which = f"{shortened(name, _MAX_QUOTED)} on stream {asked.number}"
-        function = self._message
         given = self._call(
             "message", lambda *given: returned_messages(function(*given)), which, message, table
         )
@@ -313,7 +309,7 @@ class _LoadedHook:
         try:
             return function()
         except InvalidReturn as error:
-            raise _Stopped(f"{self._place(self._message)}: {before}{error}{behind}") from error
+            raise _Stopped(f"{self._place(self._functions['message'])}: {before}{error}{behind}") from error
         except MemoryError as error:
             raise _Stopped(
                 f"{self._where(error)}: {before}raised MemoryError{behind}: {_no_memory()}"

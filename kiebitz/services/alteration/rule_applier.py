@@ -55,12 +55,9 @@ class RuleApplier:
         self._asks = asks
         self._on_notice = on_notice
         self._predicates: list[Predicate | None] = [
-            rule.wanted.predicate("messages", FROM_ONE)
-            if not isinstance(rule, Impair | Script) and rule.wanted is not None
-            else None
-            for rule in rules
+            None if rule.wanted is None else rule.wanted.predicate("messages", FROM_ONE) for rule in rules
         ]
-        self._asks_for_state = [_asks_for_state(rule) for rule in rules]
+        self._asks_for_state = [rule.wanted is not None and rule.wanted.asks_for_state for rule in rules]
         self._given_up: set[int] = set()
         self._added: list[Copy] = []
         """Copies that no later rule has processed yet, the next one last."""
@@ -129,7 +126,7 @@ class RuleApplier:
         if isinstance(rule, Drop):
             self.drop(slot, copy, rule.text)
         elif isinstance(rule, Double):
-            self._add(relayed, slot, copy, copy.direction, copy.data, copy.message, "double", rule.text)
+            self._add(slot, copy, copy.direction, copy.data, copy.message, "double", rule.text)
         elif isinstance(rule, Delay):
             queue = relayed.queues[copy.direction]
             spread = chance(rule.pick.seed, queue.counts[number], queue.place, "delay")
@@ -195,7 +192,6 @@ class RuleApplier:
 
     def _add(
         self,
-        relayed: RelayedStream,
         slot: Slot,
         behind: Copy,
         direction: Direction,
@@ -238,7 +234,7 @@ class RuleApplier:
             direction = known
             data = force_values(dissector, latest[known, rule.name], known, rule.assignments)
         message = decode_message(relayed, direction, data, copy.due_ns)
-        self._add(relayed, slot, copy, direction, data, message, "insert", rule.text)
+        self._add(slot, copy, direction, data, message, "insert", rule.text)
 
     def _impair(
         self, rule: str, how: Impairment, relayed: RelayedStream, slot: Slot, copy: Copy, number: int
@@ -260,7 +256,7 @@ class RuleApplier:
                 self.drop(slot, copy, rule)
                 return
             if happens(how.double, "double"):
-                self._add(relayed, slot, copy, copy.direction, copy.data, copy.message, "double", rule)
+                self._add(slot, copy, copy.direction, copy.data, copy.message, "double", rule)
             if happens(how.reorder, "reorder"):
                 copy.may_be_overtaken = copy.is_reordered = True
                 copy.alterations.append(("reorder", rule))
@@ -291,10 +287,6 @@ class RuleApplier:
             )
             for piece in pieces[1:]
         ]
-
-
-def _asks_for_state(rule: Rule) -> bool:
-    return not isinstance(rule, Impair | Script) and rule.wanted is not None and rule.wanted.asks_for_state
 
 
 def known_dissector(relayed: RelayedStream) -> Dissector:

@@ -111,6 +111,7 @@ class Hold(_SelectingRule, frozen=True):
 class Impair(msgspec.Struct, frozen=True, kw_only=True):
     """Simulates a poor network for all traffic."""
 
+    wanted: ClassVar[None] = None
     text: str
     impairment: Impairment
 
@@ -118,6 +119,7 @@ class Impair(msgspec.Struct, frozen=True, kw_only=True):
 class Script(msgspec.Struct, frozen=True, kw_only=True):
     """Lets the hook in the file `path` decide about each message."""
 
+    wanted: ClassVar[None] = None
     text: str
     path: str
 

@@ -50,12 +50,7 @@ def alteration(
         hooks: dict[str, HookProcess] = {}
         for rule in rules:
             if isinstance(rule, Script) and rule.path not in hooks:
-                hook = HookProcess(
-                    rule.path,
-                    tell=warn,
-                    is_forced=is_forced,
-                    decode_as=decode_as,
-                )
+                hook = HookProcess(rule.path, tell=warn, is_forced=is_forced, decode_as=decode_as)
                 stack.callback(hook.discard)
                 hook.start()
                 hooks[rule.path] = hook
@@ -82,7 +77,7 @@ class _ManualDecisions:
         self._engine = engine
         self._broker = engine.broker
         self.on_change: Callable[[], None] = lambda: None
-        self._broker.on_held = self._changed
+        self._broker.on_held = lambda: self.on_change()
 
     def held(self) -> Sequence[HeldMessage]:
         """Return all held messages, oldest first."""
@@ -118,9 +113,6 @@ class _ManualDecisions:
         back = OPPOSITE[ticket.copy.direction]
         direction, data = encode_new(known_dissector(ticket.relayed), name, (back,), parse_assignments(rest))
         self._engine.insert(ticket.relayed, direction, data, ticket.rule.text)
-
-    def _changed(self) -> None:
-        self.on_change()
 
     def _shown(self, ticket: Ticket) -> HeldMessage:
         stream, copy = ticket.relayed.stream, ticket.copy

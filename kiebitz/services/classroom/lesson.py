@@ -20,7 +20,7 @@ from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.protocol_file.reading.source import Path
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.proxy.relay.modes import Reverse, endpoint, parse_endpoint
-from kiebitz.services.plan_file import PlanReader, command_words, duration_s, filled_words, protocol_and_file
+from kiebitz.services.plan_file import PlanReader, filled_words
 from kiebitz.services.probing.program import TargetProgram
 from kiebitz.services.recording.relay_process import RelayProcess, decoding_options, free_port
 
@@ -102,7 +102,7 @@ class _GroupRun(threading.Thread):
         if kept.was_running:
             self._tell(self._group.name, f"{title} has ended{kept.last_words()}; it is started again")
         kept.was_running = False
-        if not kept.is_due():
+        if time.monotonic() < kept.started_s + _RETRY_S:
             return
         try:
             kept.start()
@@ -119,20 +119,16 @@ class _Kept:
 
     def __init__(self, program: TargetProgram | RelayProcess) -> None:
         self._program = program
-        self._started_s = float("-inf")
+        self.started_s = float("-inf")
         self.was_running = False
 
     @property
     def is_running(self) -> bool:
         return self.was_running and self._program.is_running
 
-    def is_due(self) -> bool:
-        """Return True if the last start was long enough ago."""
-        return time.monotonic() >= self._started_s + _RETRY_S
-
     def start(self) -> None:
         """Start it. Raises KiebitzError, OSError."""
-        self._started_s = time.monotonic()
+        self.started_s = time.monotonic()
         self.stop()
         self._program.start()
         self.was_running = True
@@ -146,9 +142,7 @@ class _Kept:
         """Return how a server has ended, and its last output."""
         if not isinstance(self._program, TargetProgram):
             return ""
-        lines = self._program.output.strip().splitlines()
-        output = f"; its last output: {lines[-1][:200]}" if lines else ""
-        return f" ({self._program.died()}){output}"
+        return f" ({self._program.died()}){self._program.last_words()}"
 
 
 MAX_GROUPS = 40
@@ -241,11 +235,10 @@ def read_class(path: str) -> ClassPlan:
 
     Raises PlanError, ProtocolFileError and StorageError.
     """
-    reader = _Reader(path)
-    return reader.checked(reader.plan)
+    return _Reader(path).checked()
 
 
-class _Reader(PlanReader):
+class _Reader(PlanReader[ClassPlan]):
     """The reader of one plan."""
 
     def __init__(self, path: str) -> None:
@@ -259,7 +252,7 @@ class _Reader(PlanReader):
         folder = os.path.join(self.folder, head.folder or stem)
         page = self._place(("page",), head.page)
         self._take(("page",), "the page", page, "tcp")
-        delay_s = duration_s(source, ("delay",), head.delay, "30s or 2min") if head.delay else None
+        delay_s = self.duration_s(("delay",), head.delay, "30s or 2min") if head.delay else None
         groups: list[Group] = []
         for path, read in self.tables("group", _Group, MAX_GROUPS, "name, listen and server"):
             if any(read.name == other.name for other in groups):
@@ -272,7 +265,7 @@ class _Reader(PlanReader):
         if not read.name.strip() or not read.name.isprintable() or len(read.name) > _MAX_NAME:
             source.wrong((*path, "name"), f"a name has 1 to {_MAX_NAME} printable characters")
         listen = self._place((*path, "listen"), read.listen)
-        protocol, file = protocol_and_file(source, (*path, "protocol"), read.protocol, self.folder)
+        protocol, file = self.protocol_and_file((*path, "protocol"), read.protocol)
         dissector = dissector_of(protocol)
         transports = _TRANSPORTS if dissector is None else (dissector.transport,)
         server: tuple[str, int | None] = (_LOOPBACK, None)
@@ -280,14 +273,16 @@ class _Reader(PlanReader):
         if bool(read.server) == bool(read.command):
             source.wrong_key(path, "give either server, as in '192.168.1.21:8080', or command")
         elif read.server:
-            scheme, is_given, rest = read.server.rpartition("://")[0], "://" in read.server, read.server
+            scheme, is_given, rest = read.server.rpartition("://")
             if is_given:
-                rest = read.server.rpartition("://")[2]
                 transports = tuple(each for each in _TRANSPORTS if each == scheme)
             server = self._server((*path, "server"), rest if transports else "")
         else:
-            command = command_words(source, (*path, "command"), read.command, "server")
-            if command and shutil.which(self._program(command[0])) is None:
+            command = self.command_words((*path, "command"), read.command, "server")
+            if (
+                command
+                and shutil.which(os.path.join(self.folder if "/" in command[0] else "", command[0])) is None
+            ):
                 source.wrong((*path, "command"), f"no program {command[0]}: is it installed?")
             if dissector is None:
                 source.wrong_key(
@@ -298,9 +293,6 @@ class _Reader(PlanReader):
         stem = _NOT_IN_FILE_NAMES.sub("-", read.name)[:40].strip("-")
         database = os.path.join(folder, f"{number:02}-{stem}.db")
         return Group(read.name, listen, server, command, transports, protocol, file, database)
-
-    def _program(self, word: str) -> str:
-        return os.path.join(self.folder, word) if "/" in word else word
 
     def _server(self, path: Path, text: str) -> tuple[str, int | None]:
         with suppress(ValueError):

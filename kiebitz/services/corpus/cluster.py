@@ -29,7 +29,7 @@ from kiebitz.dissectors.registry import protocol_files
 from kiebitz.dissectors.version import kiebitz_version
 from kiebitz.proxy.journal.follower import safe_path, start_resource_tracker
 from kiebitz.proxy.relay.modes import is_this_machine, parse_endpoint
-from kiebitz.proxy.system.deferred_signals import deferred_signals
+from kiebitz.proxy.system.deferred_signals import deferred_signals, signals_handled
 from kiebitz.services.corpus.capture_task import Outcome, Task, add
 from kiebitz.services.progress import counting
 from kiebitz.services.standard_streams import print_error_line, warn
@@ -275,12 +275,11 @@ def _late_interrupts() -> Iterator[None]:
     """
     came: list[int] = []
     # Threads of libraries do not block it, so that this process would not defer it.
-    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
-    try:
-        with deferred_signals():
-            yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with (
+        signals_handled(signal.SIGINT, handler=lambda number, _frame: came.append(number)),
+        deferred_signals(),
+    ):
+        yield
     if came:
         raise KeyboardInterrupt
 

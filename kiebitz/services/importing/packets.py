@@ -10,7 +10,6 @@ from functools import partial
 from itertools import islice
 from shlex import quote
 from signal import SIGHUP
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kiebitz.dissectors.dissector import recognise
@@ -239,7 +238,7 @@ class _Interrupts:
             self._handled.enter_context(signals_handled(*TERMINATION_SIGNALS, SIGHUP, handler=self._note))
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         self._handled.close()
 

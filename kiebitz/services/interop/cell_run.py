@@ -14,7 +14,7 @@ from kiebitz.dissectors.model import Transport
 from kiebitz.proxy.system.descendants import process_table
 from kiebitz.proxy.system.ports_in_use import local_ports
 from kiebitz.services.interop.participation import Client, Participation
-from kiebitz.services.interop.plan import HOST, Plan, Program, program_of, resident_bytes
+from kiebitz.services.interop.plan import HOST, Plan, Program, limited_words, resident_bytes
 from kiebitz.services.interop.results import ProgramOutput, open_recording
 from kiebitz.services.probing.program import ProgramError, TargetProgram
 from kiebitz.services.recording.relay_process import decoding_options, free_port, running_relay
@@ -137,7 +137,12 @@ class CellRun:
             if not_started is None:
                 is_timed_out, quiet_s = self._watch(begun, is_stopped)
             until_ns = time.time_ns()
-            outputs = [self._output(each) for each in self._running]
+            outputs = [
+                ProgramOutput(
+                    each.label, each.program.role, each.process.died(), each.process.output[-_MAX_OUTPUT:]
+                )
+                for each in self._running
+            ]
         return CellRecord(
             until_ns,
             time.monotonic() - begun,
@@ -159,9 +164,12 @@ class CellRun:
             "seed": str(self._seed),
         }
         listens_at = port if program.role == "server" else None
-        # A server and a client may have the same name.
+        # A server and a client may have the same name. Relative paths are of the plan's folder.
         folder = self._folder / f"{program.role}-{label}"
-        process = program_of(self._plan, program, values, self._transport, listens_at, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        words = limited_words(self._plan, program, values)
+        title = f"{program.role} {program.name}"
+        process = TargetProgram(words, self._transport, listens_at, title, str(folder))
         # It is known before it runs, so that it is stopped in any case.
         self._running.append(_Running(program, label, process))
         process.start()
@@ -233,11 +241,6 @@ class CellRun:
             games, latest = session.timeline.connection.execute(_RECORDED).fetchone()
             return int(games), int(latest)
         return 0, 0
-
-    def _output(self, each: _Running) -> ProgramOutput:
-        return ProgramOutput(
-            each.label, each.program.role, each.process.died(), each.process.output[-_MAX_OUTPUT:]
-        )
 
     def _stop(self) -> None:
         for each in reversed(self._running):

@@ -62,7 +62,7 @@ class _Judge:
             return "crashed", self._blamed(self._culprit_of(crash.program)), why
         if self.part.has_completed(self._plan.games):
             if first is None:
-                return "completed", None, _counted_games(self.part.played)
+                return "completed", None, counted(self.part.played, "game")
             more = sum(each.count for each in self.findings) - 1
             also = f", and {more:,} more" if more else ""
             return "violations", first.blame, f"{_named(first.blame)} breaks a rule: {first.text}{also}"
@@ -139,7 +139,7 @@ class _Judge:
     @property
     def _played(self) -> str:
         others = f" ({self.part.not_counted})" if self.part.not_counted else ""
-        return f"{_counted_games(self.part.played)} of {self._plan.games}{others}"
+        return f"{counted(self.part.played, 'game')} of {self._plan.games}{others}"
 
     def _blamed(self, otherwise: str | None) -> str | None:
         """Return the side that broke a rule first, or else another one."""
@@ -224,10 +224,6 @@ def _named(blame: str) -> str:
 
 def _who(ended: Ended) -> str:
     return f"the {ended.program.role} {ended.program.name}"
-
-
-def _counted_games(count: int) -> str:
-    return counted(count, "game")
 
 
 def _ignored(client: Presence) -> str:

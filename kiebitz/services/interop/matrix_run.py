@@ -46,16 +46,12 @@ class CellPlan(NamedTuple):
 def cells_of(plan: Plan) -> list[CellPlan]:
     """Return all cells: each server with each client, then with mixed tables if the plan has them."""
     tables = [(client.name, (client,) * plan.players) for client in plan.clients]
-    if plan.mixed and len(plan.clients) > 1:
-        tables += [(f"mix-{number + 1}", table) for number, table in enumerate(_mixed_tables(plan))]
+    if plan.mixed and (count := len(plan.clients)) > 1:
+        # Each client sits at one of these.
+        for number, start in enumerate(range(0, count, plan.players), 1):
+            seats = range(start, start + plan.players)
+            tables.append((f"mix-{number}", tuple(plan.clients[seat % count] for seat in seats)))
     return [CellPlan(server, title, clients) for server in plan.servers for title, clients in tables]
-
-
-def _mixed_tables(plan: Plan) -> Iterator[tuple[Program, ...]]:
-    """Yield tables with different clients, so that each client sits at one."""
-    clients = plan.clients
-    for start in range(0, len(clients), plan.players):
-        yield tuple(clients[(start + seat) % len(clients)] for seat in range(plan.players))
 
 
 def select_cells(cells: Sequence[CellPlan], patterns: Sequence[str]) -> list[CellPlan]:

@@ -14,19 +14,14 @@ import msgspec
 
 from kiebitz.dissectors.dissector import Dissector
 from kiebitz.dissectors.errors import KiebitzError
-from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.protocol_file.dissector import FileDissector
 from kiebitz.dissectors.registry import dissector_of
 from kiebitz.services.plan_file import (
     PlanReader,
-    command_words,
-    duration_s,
     filled,
     filled_words,
-    protocol_and_file,
 )
 from kiebitz.services.probing.connection_setup import NEXT_PORT
-from kiebitz.services.probing.program import TargetProgram
 
 MAX_PROGRAMS = 200
 """Maximum number of servers, and of clients."""
@@ -130,21 +125,19 @@ def read_plan(path: str) -> Plan:
 
     Raises PlanError, ProtocolFileError and StorageError.
     """
-    reader = _Reader(path)
-    return reader.checked(reader.plan)
+    return _Reader(path).checked()
 
 
-class _Reader(PlanReader):
+class _Reader(PlanReader[Plan]):
     """The reader of one plan."""
 
     def plan(self) -> Plan:
-        source, folder = self.source, self.folder
         head = self.head(_Head, "server", "client")
-        protocol, file = self._protocol(head.protocol, folder)
+        protocol, file = self._protocol(head.protocol)
         servers, clients = (self._programs(role) for role in ("server", "client"))
         for key, least in (("games", 1), ("players", 0), ("seed", 0)):
             if getattr(head, key) < least:
-                source.wrong((key,), f"{key} must be at least {least}")
+                self.source.wrong((key,), f"{key} must be at least {least}")
         dissector = dissector_of(protocol)
         seats = 2 if dissector is None else dissector.conformance.seats
         return Plan(
@@ -154,19 +147,19 @@ class _Reader(PlanReader):
             clients,
             head.games,
             head.players or seats,
-            duration_s(source, ("timeout",), head.timeout, "120s or 2min"),
-            duration_s(source, ("stagger",), head.stagger, "500ms or 1s"),
+            self.duration_s(("timeout",), head.timeout, "120s or 2min"),
+            self.duration_s(("stagger",), head.stagger, "500ms or 1s"),
             self._memory(head.memory),
-            int(duration_s(source, ("cpu",), head.cpu, "300s or 5min")),
+            int(self.duration_s(("cpu",), head.cpu, "300s or 5min")),
             head.seed,
             head.mix,
-            duration_s(source, ("probe",), head.probe, "60s or 1min"),
-            folder,
+            self.duration_s(("probe",), head.probe, "60s or 1min"),
+            self.folder,
         )
 
-    def _protocol(self, name: str, folder: str) -> tuple[str, str | None]:
+    def _protocol(self, name: str) -> tuple[str, str | None]:
         """Return the protocol's name and its file, if the plan names one."""
-        protocol, file = protocol_and_file(self.source, ("protocol",), name, folder)
+        protocol, file = self.protocol_and_file(("protocol",), name)
         dissector = dissector_of(protocol)
         opens = not isinstance(dissector, FileDissector) or any(
             event.opens for event in dissector.specification.events
@@ -189,7 +182,7 @@ class _Reader(PlanReader):
                 self.source.wrong((*path, "name"), "a name has up to 40 letters, digits and .+-_")
             elif read.name in found:
                 self.source.wrong((*path, "name"), f"there is another {role} {read.name}")
-            words = command_words(self.source, (*path, "command"), read.command, role)
+            words = self.command_words((*path, "command"), read.command, role)
             found[read.name] = Program(read.name, role, words, read.image)
         return tuple(found.values())
 
@@ -228,33 +221,6 @@ class NoEngineError(KiebitzError):
     """A plan has an image, and no container engine is installed."""
 
 
-def program_of(
-    plan: Plan,
-    program: Program,
-    values: Mapping[str, str],
-    transport: Transport,
-    port: int | None,
-    folder: Path,
-) -> TargetProgram:
-    """Return a program of the plan, ready to start.
-
-    Args:
-        plan: The plan.
-        program: The server or client.
-        values: Values of the placeholders: host, port, port+1, relay+1, name, seed.
-        transport: The transport of the port.
-        port: The port at which it must listen; None for a client.
-        folder: Its working folder, which is created. Relative paths in the command still work, as the first
-            word is looked for in the plan's folder.
-
-    Raises:
-        NoEngineError: It needs a container engine.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    words = limited_words(plan, program, values)
-    return TargetProgram(words, transport, port, f"{program.role} {program.name}", str(folder))
-
-
 def limited_words(plan: Plan, program: Program, values: Mapping[str, str]) -> list[str]:
     """Return the words of a command with its placeholders filled, which limits itself.
 
@@ -272,9 +238,9 @@ def limited_words(plan: Plan, program: Program, values: Mapping[str, str]) -> li
 
 
 def _engine(program: Program) -> str:
-    for engine in _ENGINES:
-        if shutil.which(engine) is not None:
-            return engine
+    engine = next(filter(shutil.which, _ENGINES), None)
+    if engine is not None:
+        return engine
     raise NoEngineError(
         f"{program.role} {program.name} has an image, and neither {' nor '.join(_ENGINES)} is installed:"
         " install one, or leave out image"

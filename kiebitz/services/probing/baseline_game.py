@@ -65,7 +65,9 @@ class BaselineGame(TargetSession):
                 try:
                     async with self._timeout(come_s if is_awaited else limit_s) as timeout:
                         if is_awaited:
-                            self._monitor.on_first = lambda: timeout.reschedule(_now() + limit_s)
+                            self._monitor.on_first = lambda: timeout.reschedule(
+                                asyncio.get_running_loop().time() + limit_s
+                            )
                         await self._driver.play()
                 except TimeoutError:
                     if is_awaited and not self._monitor.has_client:
@@ -90,10 +92,6 @@ class BaselineGame(TargetSession):
         return GameObservation(self._route.lost or lost, died, self.is_responsive, seconds, diverged_at)
 
 
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
 def game_verdict(case: Case, game: GameObservation) -> tuple[Verdict | None, str | None]:
     """Return the verdict on a case in play; or None, and why it was not observed."""
     wrong = _wrong(case, game)
@@ -107,11 +105,9 @@ def game_verdict(case: Case, game: GameObservation) -> tuple[Verdict | None, str
             why = f"it says nothing but {names}: it takes no part in the game"
             return Verdict("INFORMATIONAL", why, ("ignores",)), None
         if game.lost is not None:
-            return (
-                (Verdict("INFORMATIONAL", game.lost, ("ignores",)), None)
-                if game.sent_messages
-                else (None, game.lost)
-            )
+            if not game.sent_messages:
+                return None, game.lost
+            return Verdict("INFORMATIONAL", game.lost, ("ignores",)), None
         return Verdict("OK", "it plays a game to its end", ("answers",)), None
     if case.checked_message not in game.sent_messages:
         return None, "it did not send this in the game"

@@ -24,7 +24,6 @@ from kiebitz.dissectors.probing.routes import Address, Route
 from kiebitz.dissectors.replay.replay_peer import (
     AwaitPeer,
     CloseConnection,
-    Divergence,
     InputResult,
     PeerAction,
     SendBytes,
@@ -93,8 +92,9 @@ class TargetSession:
         self._monitor = RouteMonitor(route, self._awaits_client, self._why_no_client, clock)
         self._is_unreachable = False
         """True if the server's address has no listener any more."""
+        # The route keeps its divergences itself.
         self._driver = PeerDriver(
-            self._monitor, self._peers, route.servers, 0.0, _STEP_TIMEOUT_S, self._on_divergence, clock
+            self._monitor, self._peers, route.servers, 0.0, _STEP_TIMEOUT_S, lambda divergence: None, clock
         )
 
     def _wait_s(self) -> float:
@@ -137,9 +137,6 @@ class TargetSession:
     def _on_item(self, item: Item) -> None:
         self._recorder.record((item,))
         self._observer.feed(item)
-
-    def _on_divergence(self, divergence: Divergence) -> None:
-        """Ignore a divergence: the route keeps it itself."""
 
     def _gather(self) -> None:
         self._observer.take_findings(self._recorder.gather())

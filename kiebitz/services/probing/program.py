@@ -216,12 +216,12 @@ class TargetProgram:
             if died is not None:
                 raise ProgramError(
                     f"{self._title}: it has ended ({died}) and does not listen at"
-                    f" {self._transport} port {self._port}{self._last_words()}"
+                    f" {self._transport} port {self._port}{self.last_words()}"
                 )
             if clock.time() > end:
                 raise ProgramError(
                     f"{self._title}: after {START_TIMEOUT_S:g} s the program does not listen at"
-                    f" {self._transport} port {self._port}: is that the right address?{self._last_words()}"
+                    f" {self._transport} port {self._port}: is that the right address?{self.last_words()}"
                 )
             time.sleep(_CHECK_INTERVAL_S)
 
@@ -238,7 +238,8 @@ class TargetProgram:
         """Its latest output since it was started."""
         return b"".join([*self._output])[-MAX_OUTPUT:].decode("utf-8", "replace")
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """Return its last output as a clause, empty if there is none."""
         lines = self.output.strip().splitlines()
         return f"; its last output: {lines[-1][:200]}" if lines else ""
 

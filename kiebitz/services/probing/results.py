@@ -142,12 +142,6 @@ def group_of(case: Case) -> str:
     return ANY_MESSAGE if case.of is None else case.name.split("/")[1]
 
 
-def stated_expectation(case: Case) -> StatedExpectation:
-    """Return the specification's expectation for a case."""
-    demand = case.expectation
-    return StatedExpectation(demand.level, tuple(demand.right), demand.clause, demand.quote)
-
-
 Renderer = Callable[[MessageDetail], str]
 """Renders a message for the report; the markup is kept in the result."""
 
@@ -222,9 +216,9 @@ def unstable_result(one: Result, other: Result) -> Result:
 def untried_result(case: Case, why: str, command: str) -> Result:
     """Return the result of a case that is not run."""
     about = (case.name, case.role, case.kind, group_of(case), case.message, case.field, case.sentence)
-    return Result(
-        *about, stated_expectation(case), NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command
-    )
+    demand = case.expectation
+    stated = StatedExpectation(demand.level, tuple(demand.right), demand.clause, demand.quote)
+    return Result(*about, stated, NOT_TRIED, why, (), (), b"", (), 0, None, 0.0, None, command)
 
 
 def _message(shown: MessageDetail, place: int, render: Renderer) -> ReportedMessage:
@@ -335,9 +329,9 @@ class Totals:
         """The number of all results by verdict."""
         return sum(self._counts.values(), Counter())
 
-    def reasons(self) -> Iterator[tuple[str, Counter[str]]]:
-        """Yield the reasons why cases could not be tried, most frequent first, with case counts by group."""
-        yield from sorted(self._reasons.items(), key=lambda each: -each[1].total())
+    def reasons(self) -> list[tuple[str, Counter[str]]]:
+        """Return the reasons why cases could not be tried, most frequent first, with case counts by group."""
+        return sorted(self._reasons.items(), key=lambda each: -each[1].total())
 
 
 def totals_of(results: Iterable[Result]) -> Totals:

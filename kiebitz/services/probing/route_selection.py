@@ -58,10 +58,10 @@ def routes_to(case: Case, setup: ProbeSetup) -> Sequence[RouteChoice]:
     return [*recorded, *played] if setup.is_like or case.at_start else [*played, *recorded]
 
 
-def baseline_route(setup: ProbeSetup, seed: int) -> Route:
+def baseline_route(setup: ProbeSetup) -> Route:
     """Return a route that plays a game without any case."""
     if _may_be_played(setup, RouteGoal()):
-        return _played(setup, RouteGoal(), seed, _MAX_GAMES)
+        return _played(setup, RouteGoal(), 1, _MAX_GAMES)
     return _recorded(setup, None)
 
 
@@ -140,15 +140,10 @@ def _packed(protocol: str) -> Traversable | None:
 
 def built_in_script(dissector: Dissector) -> Script | None:
     """Return the recorded game of a protocol; None if bots play instead. Raises StorageError."""
-    if dissector.conformance.bot is not None and not has_sample(dissector.protocol):
+    if dissector.conformance.bot is not None and _packed(dissector.protocol) is None:
         return None
     with sample_of(dissector.protocol) as sample:
         return script_in(sample)
-
-
-def has_sample(protocol: str) -> bool:
-    """Return True if a protocol comes with a recorded game."""
-    return _packed(protocol) is not None
 
 
 @contextmanager

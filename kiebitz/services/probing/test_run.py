@@ -189,11 +189,16 @@ class TestRun:
             setup.program.start()
         recorder = recorders.enter_context(self._store.recorder("an undisturbed game", setup.decode_as))
         limit_s = min(left_s, MAX_GAME_S if cases else MAX_SHORT_GAME_S)
-        playing = BaselineGame(baseline_route(setup, 1), setup, recorder)
+        playing = BaselineGame(baseline_route(setup), setup, recorder)
         game = add_findings(tester.run(playing.run(limit_s, left_s), recorder), recorder.timeline, setup)
         self._shared.is_responsive = self._shared.is_responsive or game.is_responsive
         self._shared.correct_messages |= correct_messages(recorder.timeline, 0, setup)
-        self._check_target()
+        if setup.program is None and setup.target_role == "server" and not self._shared.is_responsive:
+            about = setup.dissector
+            raise PeerError(
+                f"{about.transport} {endpoint(*setup.address)} does not answer. Start the server"
+                f" first, or name another address; does it speak {about.grammar.title}?"
+            )
         baseline = setup.baseline
         baseline.invalid_messages |= frozenset(game.violations)
         baseline.takes_part, baseline.diverged_at = game.takes_part, game.diverged_at
@@ -208,16 +213,6 @@ class TestRun:
             )
             results.append(tester.result(outcome, recorder))
         return _Game(tuple(results), recorder)
-
-    def _check_target(self) -> None:
-        """Check that there is a target to continue with. Raises PeerError if none has ever answered."""
-        setup = self._setup
-        if setup.program is None and setup.target_role == "server" and not self._shared.is_responsive:
-            about = setup.dissector
-            raise PeerError(
-                f"{about.transport} {endpoint(*setup.address)} does not answer. Start the server"
-                f" first, or name another address; does it speak {about.grammar.title}?"
-            )
 
     def _keep_games(self, games: Sequence[_Game], results: Sequence[Result]) -> str | None:
         """Add the games to the database under the worst verdict, and return the session of the last one."""
@@ -324,7 +319,7 @@ class _CaseSchedule:
     def take(self) -> Case | None:
         """Wait for the next case and return it; None if there is none, or no time for it."""
         with self._changed:
-            while (case := self._next_case()) is None:
+            while (case := next(filter(self._may_begin, self._pending), None)) is None:
                 if self._is_stopped or not self._pending:
                     return None
                 self._changed.wait()
@@ -337,15 +332,8 @@ class _CaseSchedule:
             self._changed.wait_for(lambda: self._is_stopped, start - time.monotonic())
         return case
 
-    def _next_case(self) -> Case | None:
-        return next(
-            (
-                case
-                for case in self._pending
-                if case.of is None or case.of in self._tried or case.of not in self._begun
-            ),
-            None,
-        )
+    def _may_begin(self, case: Case) -> bool:
+        return case.of is None or case.of in self._tried or case.of not in self._begun
 
     def finish(self, case: Case) -> None:
         """Note that a case was tried."""

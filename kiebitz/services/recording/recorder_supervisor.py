@@ -123,7 +123,11 @@ class RecorderSupervisor(Supervisor):
         except EOFError:
             report = Refused("the recorder did not start")
         except Interrupted:
-            self._call_off()
+            # Let the process end, closing the session if it exists.
+            assert self._process is not None
+            self.journal.close()
+            self._send_end()
+            self._process.join(_CANCEL_TIMEOUT_S)
             raise
         if isinstance(report, Refused):
             raise StorageError(report.reason)
@@ -167,13 +171,6 @@ class RecorderSupervisor(Supervisor):
         """Remember the session that another process would resume."""
         part = Part(os.path.basename(report.database), report.session)
         self._task = self._task.with_note(parts=(*self._task.note.parts, part))
-
-    def _call_off(self) -> None:
-        """Let the process that opens a session end, closing that session if it exists."""
-        assert self._process is not None
-        self.journal.close()
-        self._send_end()
-        self._process.join(_CANCEL_TIMEOUT_S)
 
     def _report_given_up(self, status: int | None) -> None:
         if status == FULL:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 
@@ -201,19 +200,13 @@ _FEW = 1000
 """Number of messages below which the rest is recorded without a notice."""
 
 
-class Remaining:
+class Remaining(ExitStack):
     """Reports the number of messages left to record if they are many; on a terminal with a progress bar."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
+        super().__init__()
         self._most = 0
         self._on_progress: OnProgress | None = None
-
-    def __enter__(self) -> Remaining:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._stack.close()
 
     def show(self, messages: int) -> None:
         """Report the approximate number of messages left."""
@@ -227,7 +220,7 @@ class Remaining:
         if not is_stderr_terminal():
             return
         if self._on_progress is None:
-            self._on_progress = self._stack.enter_context(counting("recording", "messages"))
+            self._on_progress = self.enter_context(counting("recording", "messages"))
         self._on_progress(self._most - messages, self._most)
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Self
 
 from kiebitz.proxy.journal.follower import start_child
 from kiebitz.proxy.journal.writer import JournalWriter
+from kiebitz.proxy.system.deferred_signals import signals_handled
 from kiebitz.services.supervision.journal_folder import JournalFolder
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.recording.disk_space import has_journal_space
@@ -124,7 +125,13 @@ class Supervisor(ABC):
         if self._has_given_up:
             return False
         with self._progress:
-            self._receive_for(_DOUBLE_SIGNAL_S)
+            end = time.monotonic() + _DOUBLE_SIGNAL_S
+            with signals_handled(signal.SIGINT, handler=signal.SIG_IGN):
+                self._send_end()
+                while (
+                    (left := end - time.monotonic()) > 0 and self._connection.poll(left) and self._receive()
+                ):
+                    pass
             while not self._has_given_up:
                 self._send_end()
                 if (status := self._exit_status()) == 0:
@@ -176,17 +183,6 @@ class Supervisor(ABC):
             return False
         self._take(report)
         return True
-
-    def _receive_for(self, seconds: float) -> None:
-        """Receive reports for some time or to their end, ignoring Ctrl-C."""
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        end = time.monotonic() + seconds
-        try:
-            self._send_end()
-            while (left := end - time.monotonic()) > 0 and self._connection.poll(left) and self._receive():
-                pass
-        finally:
-            signal.signal(signal.SIGINT, before)
 
     def _exit_status(self) -> int | None:
         """Receive the child's remaining reports and wait for its exit."""
