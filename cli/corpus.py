@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from functools import partial
 from itertools import chain
 from math import isfinite
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -44,30 +44,18 @@ def list_sessions(engine: Engine, form: Form | None) -> None:
     _show(columns, records.sessions(engine), form, "no captures in this corpus")
 
 
-def list_games(engine: Engine, form: Form | None) -> None:
-    """List the games."""
-    _show(GAMES, records.games(engine), form, "no games in this corpus")
+_LISTINGS: dict[str, tuple[Sequence[Column], Callable[..., Iterable[tuple[CaptureOrigin, Any]]]]] = {
+    "games": (GAMES, records.games),
+    "events": (EVENTS, records.events),
+    "messages": (MESSAGES, records.messages),
+}
 
 
-def list_events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
-    """List the matching events."""
-    nothing = "no matching events" if wanted else "no events in this corpus"
-    _show(EVENTS, records.events(engine, wanted), form, nothing)
-
-
-def list_messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
-    """List the matching messages."""
-    nothing = "no matching messages" if wanted else "no messages in this corpus"
-    _show(MESSAGES, records.messages(engine, wanted), form, nothing)
-
-
-def list_diagnostics(
-    engine: Engine, missing: Iterable[MissingCapture], wanted: Filter | None, form: Form
-) -> None:
-    """List missing captures, then matching diagnostics, as JSON or CSV."""
-    lacks = ((CaptureOrigin("", one.source), _missing_capture(one)) for one in missing)
-    nothing = "no matching diagnostics" if wanted else "no diagnostics"
-    _show(DIAGNOSTICS, chain(lacks, records.diagnostics(engine, wanted)), form, nothing)
+def list_records(engine: Engine, what: str, form: Form | None, *wanted: Filter | None) -> None:
+    """List the games, or the matching events or messages."""
+    columns, read = _LISTINGS[what]
+    nothing = f"no matching {what}" if any(wanted) else f"no {what} in this corpus"
+    _show(columns, read(engine, *wanted), form, nothing)
 
 
 def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bool:
@@ -81,7 +69,9 @@ def check_corpus(engine: Engine, wanted: Filter | None, form: Form | None) -> bo
     for diagnostic in diagnostics:
         count[diagnostic.severity] += diagnostic.times
     if form is not None:
-        list_diagnostics(engine, lacks, wanted, form)
+        known = ((CaptureOrigin("", one.source), _missing_capture(one)) for one in lacks)
+        nothing = "no matching diagnostics" if wanted else "no diagnostics"
+        _show(DIAGNOSTICS, chain(known, records.diagnostics(engine, wanted)), form, nothing)
     else:
         for one in lacks:
             show_line(Styled("missing", COLOURS["error"], bold=True), f": {one.reason}")
@@ -125,10 +115,9 @@ def _heading(of_protocol: ProtocolStatistics) -> str:
 
 def show_answer(answer: QueryResult, form: Form | None) -> None:
     """Show the result of an SQL query."""
-    columns = [
-        Column(name, name, least=8, of=partial(_cell, place)) for place, name in enumerate(answer.names)
-    ]
-    show(columns, batches(answer.rows), form, "the result has no rows")
+    columns = [Column(name, name, least=8, of=itemgetter(place)) for place, name in enumerate(answer.names)]
+    rows = ([*map(_plain, row)] for row in answer.rows)
+    show(columns, batches(rows), form, "the result has no rows")
 
 
 _SUMMARY = (
@@ -152,10 +141,6 @@ def _show(
 def _missing_capture(missing: MissingCapture) -> ListedDiagnostic:
     known: dict[str, Any] = dict.fromkeys(ListedDiagnostic.__struct_fields__)
     return ListedDiagnostic(**known | {"severity": "error", "code": MISSING, "text": missing.reason})
-
-
-def _cell(place: int, row: Sequence[Any]) -> Any:
-    return _plain(row[place])
 
 
 def _plain(value: Any) -> Any:

@@ -73,11 +73,11 @@ def assigned(message: HeldMessage, values: Mapping[str, str]) -> str:
 def misfits(message: HeldMessage, values: Mapping[str, str]) -> dict[str, str]:
     """Return errors by field, each value checked alone; the relay checks the whole message."""
     known = {slot.field: slot.value for slot in slots(message)}
-    found: dict[str, str] = {}
-    for field, value in values.items():
-        if known.get(field) != value and (why := _misfit(message, field, value)) is not None:
-            found[field] = why
-    return found
+    return {
+        field: why
+        for field, value in values.items()
+        if known.get(field) != value and (why := _misfit(message, field, value)) is not None
+    }
 
 
 def _misfit(message: HeldMessage, field: str, value: str) -> str | None:

@@ -14,17 +14,13 @@ from kiebitz.dissectors.model import Blame
 from kiebitz.services.evidence.excerpt import printable_bytes
 from kiebitz.services.wording import gravest_of, in_series
 from kiebitz.storage.read.event_text import seconds_between, utc
-from kiebitz.storage.session.listing_records import ListedDiagnostic, ListedMessage
+from kiebitz.storage.session.listing_records import ListedMessage
 from kiebitz.storage.session.session import Diagnostic, Event, Message
 
 
 def _local(value: str | None, form: str) -> str:
     """Format a time in the local time zone."""
     return "" if value is None else f"{datetime.fromisoformat(value).astimezone():{form}}"
-
-
-def _utc(ns: int | None) -> str | None:
-    return None if ns is None else utc(ns).isoformat(timespec="microseconds")
 
 
 SESSIONS = (
@@ -36,7 +32,7 @@ SESSIONS = (
         "started (local)",
         text=lambda value: _local(value, "%Y-%m-%d %H:%M:%S"),
         short=lambda value: _local(value, "%m-%d %H:%M"),
-        of=lambda row: _utc(row.started_ns),
+        of=lambda row: None if (ns := row.started_ns) is None else utc(ns).isoformat(timespec="microseconds"),
     ),
     Column(
         "seconds",
@@ -189,10 +185,6 @@ def _blame(diagnostic: Diagnostic) -> Blame | None:
     return None if diagnostic.severity == "note" and diagnostic.blame != "kiebitz" else diagnostic.blame
 
 
-def _in_message(diagnostic: ListedDiagnostic) -> int | None:
-    return None if diagnostic.message_offset is None else diagnostic.offset - diagnostic.message_offset
-
-
 DIAGNOSTICS = (
     *map(Column, ("id", "time", "severity", "group", "code")),
     Column("blame", of=_blame),
@@ -201,7 +193,10 @@ DIAGNOSTICS = (
     *map(Column, ("offset", "length")),
     Column("msg", of="name"),
     *map(Column, ("text", "expected", "clause", "suggestion")),
-    Column("offset_in_msg", of=_in_message),
+    Column(
+        "offset_in_msg",
+        of=lambda one: None if one.message_offset is None else one.offset - one.message_offset,
+    ),
     Column(
         "bytes",
         of=lambda diagnostic: None if diagnostic.marked is None else printable_bytes(diagnostic.marked),

@@ -21,7 +21,7 @@ from kiebitz.storage.recording.recorder import Recorder
 
 # The filter language is slow to import, and most recordings are shown without a filter.
 if TYPE_CHECKING:
-    from kiebitz.dissectors.filters import Filter, Predicate
+    from kiebitz.dissectors.filters import Filter, Target
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -46,11 +46,8 @@ class LiveView:
         self._filter = wanted.text if wanted is not None else ""
         self._spent = 0.0
         self._patience_s = patience_s
-        self._event_wanted = wanted.predicate("events", recorder.numbers) if wanted is not None else None
-        self._altered_wanted = wanted.predicate("messages", recorder.numbers) if wanted is not None else None
-        self._violation_expected = (
-            wanted.predicate("diagnostics", recorder.numbers) if wanted is not None else None
-        )
+        targets: tuple[Target, ...] = () if wanted is None else ("events", "messages", "diagnostics")
+        self._wanted = {each: wanted.predicate(each, recorder.numbers) for each in targets if wanted}
         self._tables = {table.id: table for table in tables}
 
     def show(self, found: Findings) -> None:
@@ -75,13 +72,14 @@ class LiveView:
 
     def _meets(
         self,
-        wanted: Predicate | None,
+        target: Target,
         messages: Sequence[Message],
         event: Event | None = None,
         diagnostics: Sequence[Diagnostic] = (),
         table: TableInfo | None = None,
     ) -> bool:
         """Return whether these match the filter, if any. Raises FilterError if it takes too long."""
+        wanted = self._wanted.get(target)
         if wanted is None:
             return True
         from kiebitz.dissectors.filters import FilterError, Row
@@ -114,7 +112,7 @@ class LiveView:
             table = self._tables[event.table_id]
             messages = telling[event.id]
             diagnostics = [diagnostic for message in messages for diagnostic in about[message.id]]
-            if self._meets(self._event_wanted, messages, event, diagnostics, table):
+            if self._meets("events", messages, event, diagnostics, table):
                 sentence = describe(table.protocol, event)
                 start = f"{self._time(event.ts_ns)}  {self._where(table.server)}"
                 lines.append((event.ts_ns, [f"{start}{sentence}"]))
@@ -124,7 +122,7 @@ class LiveView:
             if message.altered is not None
         }
         for altered in found.altered:
-            if self._meets(self._altered_wanted, [original_message(altered)]):
+            if self._meets("messages", [original_message(altered)]):
                 # Only the resulting message of an insertion has a name.
                 place = (altered.stream.id, altered.direction, altered.offset)
                 name = altered.name or named.get(place) if altered.length else altered.name
@@ -134,8 +132,8 @@ class LiveView:
             about_message = by_id.get(diagnostic.message_id) if diagnostic.message_id is not None else None
             told = events.get(about_message.event_id or 0) if about_message is not None else None
             said = [about_message] if about_message else []
-            is_much = self._violation_expected is not None or diagnostic.severity != "note"
-            if is_much and self._meets(self._violation_expected, said, told, [diagnostic]):
+            is_much = bool(self._wanted) or diagnostic.severity != "note"
+            if is_much and self._meets("diagnostics", said, told, [diagnostic]):
                 label = Styled(f"{diagnostic.severity}[{diagnostic.code}]", _COLOURS.get(diagnostic.severity))
                 start = f"{self._time(diagnostic.ts_ns)}  {self._where(diagnostic.stream.server)}"
                 line: Line = [start, label, f" {self._sender(diagnostic)}: {diagnostic.text}"]

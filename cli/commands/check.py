@@ -93,7 +93,12 @@ def check(
         altered = f"; {count_in_words(found.altered)}" if found.altered else ""
         show_line(f"{in_words(found.count)}{altered}")
         if is_terminal():
-            _point_on(sessions, found, is_summed)
+            # Suggest further commands.
+            if found.count.total() > _MANY and not is_summed:
+                print_error_line(f"For a summary: kiebitz check {shlex.join(sessions)} --summary")
+            if found.gravest is not None and not is_several(sessions):
+                session = shlex.quote(sessions[0])
+                print_error_line(f"For the message in full: kiebitz show {session} '#{found.gravest[1]}'")
     if found.count["error"]:
         raise click.exceptions.Exit(VIOLATIONS)
 
@@ -198,15 +203,6 @@ def _show_blocks(sessions: Sequence[str], found: _Found) -> None:
                 show_line(*line)
             show_line()
         found.show_if_none(session.timeline)
-
-
-def _point_on(sessions: Sequence[str], found: _Found, is_summed: bool) -> None:
-    """Suggest further commands on stderr."""
-    if found.count.total() > _MANY and not is_summed:
-        print_error_line(f"For a summary: kiebitz check {shlex.join(sessions)} --summary")
-    if found.gravest is not None and not is_several(sessions):
-        session = shlex.quote(sessions[0])
-        print_error_line(f"For the message in full: kiebitz show {session} '#{found.gravest[1]}'")
 
 
 def _head(evidence: Evidence, diagnostic: StoredDiagnostic) -> tuple[Shown, str]:

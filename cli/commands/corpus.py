@@ -146,9 +146,9 @@ def games(engine: Engine, form: Form | None) -> None:
     Example:
       kiebitz corpus games years --csv
     """
-    from kiebitz.cli.corpus import list_games
+    from kiebitz.cli.corpus import list_records
 
-    list_games(engine, form)
+    list_records(engine, "games", form)
 
 
 @_query("events", filter_option, protocol_option, output_options)
@@ -159,9 +159,9 @@ def events(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     Example:
       kiebitz corpus events years -Y 'kind == "lost" && maexchen.reason == "MIA"'
     """
-    from kiebitz.cli.corpus import list_events
+    from kiebitz.cli.corpus import list_records
 
-    list_events(engine, wanted, form)
+    list_records(engine, "events", form, wanted)
 
 
 @_query("messages", filter_option, protocol_option, output_options)
@@ -172,9 +172,9 @@ def messages(engine: Engine, wanted: Filter | None, form: Form | None) -> None:
     Example:
       kiebitz corpus messages years -Y 'chat contains "ü"'
     """
-    from kiebitz.cli.corpus import list_messages
+    from kiebitz.cli.corpus import list_records
 
-    list_messages(engine, wanted, form)
+    list_records(engine, "messages", form, wanted)
 
 
 @_query("check", filter_option, protocol_option, output_options)

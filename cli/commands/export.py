@@ -96,7 +96,12 @@ def export(
         ]
         if given:
             raise click.UsageError("--site takes no other options")
-        _write_site(site, session)
+        # Slow to import.
+        from kiebitz.cli.terminal.screen import loading
+        from kiebitz.cli.web.static_site import write_site
+
+        with loading("download") as on_progress:
+            write_site(site, [] if session is None else [session], on_progress)
         return
     if session is None or form is None:
         choices = ", ".join(_FORMS)
@@ -117,15 +122,6 @@ def export(
         stand_ins = pseudonyms_if(is_anonymized)
         with writing_mapping(mapping_file, stand_ins), opened(output, session) as file:
             _write(timeline, session, form, selection, stand_ins, player, file)
-
-
-def _write_site(folder: str, example: str | None) -> None:
-    # Slow to import.
-    from kiebitz.cli.terminal.screen import loading
-    from kiebitz.cli.web.static_site import write_site
-
-    with loading("download") as on_progress:
-        write_site(folder, [] if example is None else [example], on_progress)
 
 
 def _write(

@@ -84,49 +84,36 @@ def import_(
         raise click.UsageError("--mapping-file requires a capture or a database, not a relay's folder")
     forced = parse_decode_as(decode_as)
     stand_ins = pseudonyms_if(is_anonymized)
+    room, failed = RecordingRoom(max_size), False
     with writing_mapping(mapping_file, stand_ins), signals_handled(SIGTERM, SIGHUP):
-        failed = _import(files, database, forced, RecordingRoom(max_size), stand_ins, jobs)
+        for file in files:
+            try:
+                if os.path.isdir(file):
+                    # Loaded only if needed.
+                    from kiebitz.services.recording.resume import resume_recording
+
+                    given = click.get_current_context().get_parameter_source("database")
+                    elsewhere = database if given is ParameterSource.COMMANDLINE else None
+                    failed |= not resume_recording(file, elsewhere, is_anonymized=is_anonymized)
+                    continue
+                check_reserve(database)
+                if os.path.isfile(file) and is_database(file):
+                    _import_database(file, database, forced, room, stand_ins)
+                    continue
+                with _loading(file) as on_progress:
+                    recording, _ = import_capture(
+                        file, database, forced, on_progress, room.is_full, stand_ins, jobs
+                    )
+            except CaptureError as error:
+                warn(str(error))
+                failed = True
+                continue
+            print_error_line(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
+            print_losses(file, recording.losses)
+            _warn_about_copy(file, database, recording.recorder.session_id)
+            room.exit_if_full()
     if failed:
         raise click.exceptions.Exit(FAILED)
-
-
-def _import(
-    files: tuple[str, ...],
-    database: str,
-    forced: DecodeAs,
-    room: RecordingRoom,
-    stand_ins: Pseudonyms | None,
-    jobs: int | None,
-) -> bool:
-    """Import each file, anonymized if there are pseudonyms; return True if one of them failed."""
-    failed = False
-    for file in files:
-        try:
-            if os.path.isdir(file):
-                # Loaded only if needed.
-                from kiebitz.services.recording.resume import resume_recording
-
-                given = click.get_current_context().get_parameter_source("database")
-                elsewhere = database if given is ParameterSource.COMMANDLINE else None
-                failed |= not resume_recording(file, elsewhere, is_anonymized=stand_ins is not None)
-                continue
-            check_reserve(database)
-            if os.path.isfile(file) and is_database(file):
-                _import_database(file, database, forced, room, stand_ins)
-                continue
-            with _loading(file) as on_progress:
-                recording, _ = import_capture(
-                    file, database, forced, on_progress, room.is_full, stand_ins, jobs
-                )
-        except CaptureError as error:
-            warn(str(error))
-            failed = True
-            continue
-        print_error_line(f"{file}: {recording.packets} packets, {summary(recording.recorder)}")
-        print_losses(file, recording.losses)
-        _warn_about_copy(file, database, recording.recorder.session_id)
-        room.exit_if_full()
-    return failed
 
 
 def _loading(file: str) -> AbstractContextManager[OnProgress]:

@@ -33,16 +33,17 @@ def _ports(dissector: Dissector) -> str:
     return ", ".join(map(str, sorted(dissector.default_ports))) or "any"
 
 
-def _count_messages(dissector: Dissector) -> int:
-    return len({(row.direction, row.name) for row in dissector.grammar.rows})
-
-
 _COLUMNS = (
     Column("name", "name", stays=True, of="protocol"),
     Column("title", "game", least=12, of=_title),
     Column("transport", "over"),
     Column("ports", "ports", of=_ports),
-    Column("messages", "messages", right=True, of=_count_messages),
+    Column(
+        "messages",
+        "messages",
+        right=True,
+        of=lambda one: len({(row.direction, row.name) for row in one.grammar.rows}),
+    ),
     Column("events", "events", right=True, of=lambda dissector: len(dissector.grammar.events)),
 )
 

@@ -80,25 +80,24 @@ class _Network(msgspec.Struct, frozen=True):
     keep_source: bool
 
 
-class _Shown:
+class _Shown(msgspec.Struct):
     """The companions of a relay; quitting `kiebitz watch` stops the relay."""
 
-    def __init__(self, companions: Companions, recorder: RecorderSupervisor, forwarder: Forwarder) -> None:
-        self._companions = companions
-        self._recorder = recorder
-        self._forwarder = forwarder
+    companions: Companions
+    recorder: RecorderSupervisor
+    forwarder: Forwarder
 
     def attend(self, loop: asyncio.AbstractEventLoop) -> None:
         def stop() -> None:
             with suppress(RuntimeError):
                 # The loop may already be closed.
-                loop.call_soon_threadsafe(self._forwarder.stop)
+                loop.call_soon_threadsafe(self.forwarder.stop)
 
-        self._companions.start(self._recorder.session, stop)
+        self.companions.start(self.recorder.session, stop)
 
     def leave(self) -> None:
         # The relay was ended by a signal or by the user.
-        self._companions.stop()
+        self.companions.stop()
 
 
 @contextmanager

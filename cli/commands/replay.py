@@ -196,14 +196,33 @@ def _refuse(ctx: click.Context, options: type[msgspec.Struct], why: str) -> None
 
 
 def _play(session: str, timeline: Timeline, number: int | None, speed: float, terminal: _InTerminal) -> None:
+    """Play with the keys of a terminal, and print the last picture on exit; without them into a pipe."""
     # They load Rich, without which help and errors come sooner.
-    from kiebitz.cli.replay.playback import LinePace, PipeOutput, RecordedPace, play
+    from kiebitz.cli.replay.playback import PipeOutput, RecordedPace, play, wait_for_line
     from kiebitz.cli.spectator.view import SpectatorView
+    from kiebitz.cli.terminal.screen import Console, Text
 
     game = find_game(timeline, number) if number is not None else None
     first, last = _bounds(timeline, game, terminal.begin, terminal.end)
     if is_terminal() and has_keyboard() and speed:
-        _play_interactively(session, timeline, number, (first, last), PlaybackSpeed(speed), terminal)
+        path, _ = split_number(session)
+        pace = PlaybackSpeed(speed)
+        viewer = create_navigator(timeline, path, terminal.player, None, number, pace, (first, last))
+        if viewer.event is None:
+            warn("nothing happens there")
+            return
+        viewer.begin()
+        viewer.plays = not terminal.step
+        viewer.steps = terminal.step
+        status = run(viewer)
+        if status:
+            raise click.exceptions.Exit(status)
+        console = Console()
+        console.print(viewer.picture())
+        console.print(Text(viewer.line()), soft_wrap=True)
+        if terminal.svg is not None:
+            with opened(terminal.svg, session) as file:
+                file.write(viewer.svg())
         return
     spectator_view = SpectatorView(timeline, terminal.player)
     condition, parameters = "e.id BETWEEN ? AND ?", [first, last]
@@ -211,42 +230,12 @@ def _play(session: str, timeline: Timeline, number: int | None, speed: float, te
         condition, parameters = f"{condition} AND +e.game_id = ?", [*parameters, game.id]
     events = filter(spectator_view.may_see, timeline.events(condition, parameters))
     paper = PipeOutput(timeline, spectator_view, game)
-    shown = play(events, paper, LinePace() if terminal.step else RecordedPace(speed))
+    shown = play(events, paper, wait_for_line if terminal.step else RecordedPace(speed).wait)
     if shown is None:
         warn("nothing happens there")
     elif terminal.svg is not None:
         with opened(terminal.svg, session) as file:
             file.write(paper.svg(shown))
-
-
-def _play_interactively(
-    session: str,
-    timeline: Timeline,
-    number: int | None,
-    between: tuple[int, int],
-    pace: PlaybackSpeed,
-    terminal: _InTerminal,
-) -> None:
-    """Play in the terminal with its keys; print the last picture on exit."""
-    from kiebitz.cli.terminal.screen import Console, Text
-
-    path, _ = split_number(session)
-    viewer = create_navigator(timeline, path, terminal.player, None, number, pace, between)
-    if viewer.event is None:
-        warn("nothing happens there")
-        return
-    viewer.begin()
-    viewer.plays = not terminal.step
-    viewer.steps = terminal.step
-    status = run(viewer)
-    if status:
-        raise click.exceptions.Exit(status)
-    console = Console()
-    console.print(viewer.picture())
-    console.print(Text(viewer.line()), soft_wrap=True)
-    if terminal.svg is not None:
-        with opened(terminal.svg, session) as file:
-            file.write(viewer.svg())
 
 
 def _bounds(

@@ -66,25 +66,6 @@ def sessions(
         return
     if form is not None:
         raise click.UsageError(f"--{form} lists sessions: it excludes --rename, --note and --delete")
-    _keep_in_order(database, renamed, noted, deleted, yes)
-
-
-def _list(database: str, form: Form | None) -> None:
-    found = counted_sessions(open_database(database))
-    # A table has these columns only if there is anything in them.
-    empty = {key for key in ("note", "lacks") if all(getattr(row, key) is None for row in found)}
-    columns = hiding(SESSIONS, lambda column: column.key in empty)
-    show(columns, batches(found), form, "no sessions in this database")
-
-
-def _keep_in_order(
-    database: str,
-    renamed: tuple[int, str] | None,
-    noted: tuple[int, str] | None,
-    deleted: tuple[int, ...],
-    is_agreed: bool,
-) -> None:
-    """Rename, annotate and delete, or change nothing if one of them is impossible. Raises StorageError."""
     # Slow to import; a listing does without.
     from kiebitz.services.recording.note import refuse_if_unfinished
     from kiebitz.storage.recording import maintenance
@@ -96,7 +77,7 @@ def _keep_in_order(
     given = [*(one[0] for one in (renamed, noted) if one is not None), *deleted]
     with closing(open_database(database)) as connection:
         found = {number: session_of(connection, database, number)[0].session for number in given}
-    if deleted and not is_agreed:
+    if deleted and not yes:
         names = ", ".join(f"{number} ({found[number].name})" for number in dict.fromkeys(deleted))
         if not has_keyboard():
             raise click.UsageError("cannot ask for confirmation without a terminal: add --yes")
@@ -108,3 +89,11 @@ def _keep_in_order(
         maintenance.update(database, noted[0], {"note": noted[1] or None})
     if deleted:
         maintenance.delete(database, deleted)
+
+
+def _list(database: str, form: Form | None) -> None:
+    found = counted_sessions(open_database(database))
+    # A table has these columns only if there is anything in them.
+    empty = {key for key in ("note", "lacks") if all(getattr(row, key) is None for row in found)}
+    columns = hiding(SESSIONS, lambda column: column.key in empty)
+    show(columns, batches(found), form, "no sessions in this database")

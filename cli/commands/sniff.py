@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from kiebitz.cli.completion.network import complete_interface
 from kiebitz.cli.live_view import LiveView
 from kiebitz.cli.options.anonymizing import anonymize_option
-from kiebitz.cli.options.companions import Companions, Showing, showing_options
+from kiebitz.cli.options.companions import Showing, showing_options
 from kiebitz.cli.options.decode_as import decode_as_option
 from kiebitz.cli.options.protocol_files import protocol_option
 from kiebitz.cli.options.recording import (
@@ -27,7 +26,8 @@ from kiebitz.cli.options.recording import (
 )
 from kiebitz.cli.options.records import as_records
 from kiebitz.cli.options.taps import Publishing, publish_options
-from kiebitz.proxy.capture.live import Sniffer
+from kiebitz.proxy.capture.files import CaptureError, standard_input
+from kiebitz.proxy.capture.live import CapturePipe, Sniffer
 from kiebitz.proxy.system.sudo import continue_as_invoking_user
 from kiebitz.services.anonymizing import anonymizer_if, pseudonyms_if
 from kiebitz.services.decode_as import parse_decode_as
@@ -40,9 +40,6 @@ from kiebitz.storage.read.conditions import compile_optional_filter
 from kiebitz.storage.recording.recorder import COMMIT_EVERY_S, Recorder
 
 if TYPE_CHECKING:
-    from kiebitz.dissectors.filters import Filter
-    from kiebitz.dissectors.inspection.inspector import DecodeAs
-    from kiebitz.proxy.capture.live import CapturePipe
     from kiebitz.services.publishing.tap_supervisor import TapSupervisor
 
 _AT_ONCE = 1000
@@ -108,7 +105,6 @@ def sniff(
             f" as in tcpdump -U -w - {bpf_filter!r} | kiebitz sniff -i -"
         )
     continue_as_invoking_user()
-    duration = ending.number if ending is not None else None
     forced = parse_decode_as(recording.decode_as)
     filter_ = compile_optional_filter(showing.wanted)
     publishing.check(recording.is_anonymized)
@@ -116,21 +112,28 @@ def sniff(
     name = recording.session_name("sniff")
     anonymizer = anonymizer_if(pseudonyms_if(recording.is_anonymized), forced)
     with showing.companions() as companions, publishing.tap(database) as tap:
-        asked = _Asked(
-            begin=partial(Recorder, database, "sniff", name=name, decode_as=forced, anonymizer=anonymizer),
-            forced=forced,
-            duration=duration,
-            count=count,
-            room=room,
-            wanted=filter_,
-            quiet=not showing.prints,
-            companions=companions,
-            tap=tap,
-        )
-        if interface == _PIPE:
-            _sniff_pipe(asked)
-        else:
-            _sniff_interface(interface, bpf_filter, asked)
+        with _capturing(interface, bpf_filter, ending) as (source, end):
+            is_pipe = isinstance(source, CapturePipe)
+            recorder = Recorder(
+                database,
+                "sniff",
+                f"{interface} {bpf_filter}" if bpf_filter else interface,
+                name=name,
+                # The session of a pipe starts with its first packet.
+                started_ns=None if is_pipe else source.now_ns(),
+                decode_as=forced,
+                anonymizer=anonymizer,
+            )
+            print_error_line(f"{'reading a capture from' if is_pipe else 'capturing on'} {source.name}")
+            if tap is not None:
+                tap.start()
+            packets = PacketRecording(recorder, forced, tap.items if tap is not None else None)
+            companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
+            _record(source, packets, LiveView(recorder, filter_, not showing.prints), end, count, room, tap)
+            if end.was_signal:
+                companions.stop()
+        print_error_line(f"{packets.packets} packets, {summary(recorder)}")
+        print_losses(source.name, packets.losses)
         if tap is not None:
             # Everything is published, or kept for later.
             tap.journal.close()
@@ -138,70 +141,38 @@ def sniff(
         room.exit_if_full()
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """The options of a recording, for all sources of packets.
-
-    `begin` creates the recorder. Recording stops after `duration` seconds, after `count` packets, or when
-    there is no more `room`. Only what matches `wanted` is printed, and nothing if `quiet`.
-    """
-
-    begin: Callable[..., Recorder]
-    forced: DecodeAs
-    duration: float | None
-    count: int | None
-    room: RecordingRoom
-    wanted: Filter | None
-    quiet: bool
-    companions: Companions
-    tap: TapSupervisor | None
-
-
-def _sniff_pipe(asked: _Asked) -> None:
-    # Not needed for interfaces.
-    from kiebitz.proxy.capture.files import standard_input
-    from kiebitz.proxy.capture.live import CapturePipe
-
-    end = StopCondition(asked.duration, _DRAIN_S)
+@contextmanager
+def _capturing(
+    interface: str, bpf_filter: str | None, ending: Condition | None
+) -> Iterator[tuple[Sniffer | CapturePipe, StopCondition]]:
+    """Yield the source of packets, a pipe once its capture has begun, and the end of the recording."""
+    duration = ending.number if ending is not None else None
+    if interface != _PIPE:
+        with Sniffer(interface, bpf_filter) as sniffer:
+            yield sniffer, StopCondition(duration)
+        return
+    end = StopCondition(duration, _DRAIN_S)
     with CapturePipe(standard_input()) as pipe:
-        from kiebitz.proxy.capture.files import CaptureError
-
         while not pipe.has_begun(_LOOK_EVERY_S):
             if end.has_come:
                 raise CaptureError(
                     f"no capture received from {pipe.name}: tcpdump only sends each packet at once with -U"
                 )
-        # The session starts with the first packet.
-        recorder = asked.begin(_PIPE)
-        print_error_line(f"reading a capture from {pipe.name}")
-        recording = _record(pipe, recorder, asked, end)
-    _report(pipe.name, recording)
-
-
-def _sniff_interface(interface: str, bpf_filter: str | None, asked: _Asked) -> None:
-    with Sniffer(interface, bpf_filter) as sniffer:
-        source = f"{interface} {bpf_filter}" if bpf_filter else interface
-        recorder = asked.begin(source, started_ns=sniffer.now_ns())
-        print_error_line(f"capturing on {interface}")
-        recording = _record(sniffer, recorder, asked, StopCondition(asked.duration))
-    _report(interface, recording)
-
-
-def _report(source: str, recording: PacketRecording) -> None:
-    print_error_line(f"{recording.packets} packets, {summary(recording.recorder)}")
-    print_losses(source, recording.losses)
+        yield pipe, end
 
 
 def _record(
-    source: Sniffer | CapturePipe, recorder: Recorder, asked: _Asked, end: StopCondition
-) -> PacketRecording:
-    """Record, show and publish packets."""
-    count, tap = asked.count, asked.tap
-    if tap is not None:
-        tap.start()
-    recording = PacketRecording(recorder, asked.forced, tap.items if tap is not None else None)
-    view = LiveView(recorder, asked.wanted, asked.quiet)
+    source: Sniffer | CapturePipe,
+    recording: PacketRecording,
+    view: LiveView,
+    end: StopCondition,
+    count: int | None,
+    room: RecordingRoom,
+    tap: TapSupervisor | None,
+) -> None:
+    """Record, show and publish packets to the end, at most `count`, while there is room."""
+    recorder = recording.recorder
     recorder.set_on_full(lambda: view.show(recorder.commit()))
-    asked.companions.start(f"{recorder.path}:{recorder.session_id}", end.come)
     is_over = False
     committed = time.monotonic()
     while not end.has_come and (count is None or recording.packets < count):
@@ -221,9 +192,6 @@ def _record(
         if recorder.full or now - committed >= COMMIT_EVERY_S / 2:
             view.show(recorder.commit())
             committed = now
-            if asked.room.is_full(recorder):
+            if room.is_full(recorder):
                 break
     view.show(recording.close(source.capture, is_over, source.dropped))
-    if end.was_signal:
-        asked.companions.stop()
-    return recording

@@ -53,7 +53,7 @@ def state(
       kiebitz state game.db --at 12.5s --json
       kiebitz state game.db --at 12.5s --svg slide.svg
     """
-    from kiebitz.cli.spectator.view import SpectatorView
+    from kiebitz.cli.spectator.view import RECENT, SpectatorView
 
     if as_json and svg is not None:
         raise click.UsageError("--json and --svg exclude each other")
@@ -81,7 +81,12 @@ def state(
     tables = [found for found in tables if found.table.id in known]
     game = timeline.numbers.row_id_if_any("games", number)
     if tables and svg is not None:
-        _write_svg(svg, session, timeline, tables, spectator_view, game)
+        if len(tables) > 1:
+            warn(f"showing the first of {len(tables)} tables; select another with --game")
+        first = tables[0]
+        events = timeline.recent(first.table.id, first.seq, RECENT)
+        with opened(svg, session) as file:
+            file.write(spectator_view.svg(first.table.id, first.state, events, game))
     elif tables:
         _draw(timeline, tables, spectator_view, game)
     else:
@@ -120,21 +125,3 @@ def _games_of(
         assert row_id is not None, "the game is in the state"
         state = state_of_game(Visibility(timeline), None, found.table.id, row_id, found.seq, found.state)
         yield msgspec.structs.replace(found, state=state), row_id
-
-
-def _write_svg(
-    path: str,
-    session: str,
-    timeline: Timeline,
-    tables: Sequence[TablePosition],
-    spectator_view: SpectatorView,
-    game: int | None,
-) -> None:
-    from kiebitz.cli.spectator.view import RECENT
-
-    if len(tables) > 1:
-        warn(f"showing the first of {len(tables)} tables; select another with --game")
-    found = tables[0]
-    events = timeline.recent(found.table.id, found.seq, RECENT)
-    with opened(path, session) as file:
-        file.write(spectator_view.svg(found.table.id, found.state, events, game))

@@ -134,11 +134,6 @@ def _steps_json(one: AlterationSummary) -> list[dict[str, Any]]:
     ]
 
 
-def _original(one: AlterationSummary) -> str | None:
-    """Return the original bytes in hexadecimal."""
-    return None if one.alteration.original is None else one.alteration.original.hex()
-
-
 _COLUMNS = (
     number("id", width=5, of="alteration.id"),
     moment("time", "time", width=12, of="alteration.time"),
@@ -151,7 +146,7 @@ _COLUMNS = (
     Column("", "result", least=8, of=AlterationSummary.in_words),
     Column("rule", "rule", least=8, of="alteration.rule"),
     *(Column(key, of=f"alteration.{key}") for key in ("sent", "name", "fields")),
-    Column("original", of=_original),
+    Column("original", of=lambda one: None if (data := one.alteration.original) is None else data.hex()),
     *(Column(key, of=f"alteration.{key}") for key in ("offset", "length", "message")),
     Column("steps", of=_steps_json),
 )

@@ -71,13 +71,12 @@ class LiveReplay:
         self._is_full = False
         self._divergences: list[Divergence] = []
         started_ns = now_ns()
-        name = f"replay of {source}"
         refuse_if_unfinished(database or MEMORY)
         self._recorder = Recorder(
             database or MEMORY,
             "replay",
             source,
-            name=name,
+            name=f"replay of {source}",
             started_ns=started_ns,
             decode_as=self._decode_as(),
         )

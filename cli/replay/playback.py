@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kiebitz.cli.spectator.view import SpectatorView
 from kiebitz.cli.terminal.console import show_line
@@ -15,15 +14,7 @@ from kiebitz.dissectors.model import Event, Game
 from kiebitz.storage.read.timeline import Timeline
 
 
-class Pacing(ABC):
-    """The pace of a replay."""
-
-    @abstractmethod
-    def wait(self, ts_ns: int, next_ns: int) -> bool:
-        """Wait after an event until the next one is due (times in ns); return False to end the replay."""
-
-
-class RecordedPace(Pacing):
+class RecordedPace:
     """The recorded pace, times `speed`; 0 never waits.
 
     Each time is computed from the first, so that rendering times do not add up.
@@ -34,6 +25,7 @@ class RecordedPace(Pacing):
         self._origin: tuple[int, float] | None = None
 
     def wait(self, ts_ns: int, next_ns: int) -> bool:
+        """Wait after an event until the next one is due (times in ns); return True: the replay continues."""
         if self._speed == 0:
             return True
         now = time.monotonic()
@@ -44,12 +36,10 @@ class RecordedPace(Pacing):
         return True
 
 
-class LinePace(Pacing):
-    """Single steps: each line of stdin advances, a q or the end of stdin ends the replay."""
-
-    def wait(self, ts_ns: int, next_ns: int) -> bool:
-        line = "" if sys.stdin is None else sys.stdin.readline()
-        return line != "" and line.strip().lower() != "q"
+def wait_for_line(_ts_ns: int, _next_ns: int) -> bool:
+    """Wait for a line of stdin; return False, which ends the replay, for a q or the end of stdin."""
+    line = "" if sys.stdin is None else sys.stdin.readline()
+    return line != "" and line.strip().lower() != "q"
 
 
 class PipeOutput:
@@ -77,13 +67,13 @@ class PipeOutput:
         return self._onlooker.moment(event.table_id, event.seq, state, self._game)
 
 
-def play(events: Iterator[Event], paper: PipeOutput, timing: Pacing) -> Event | None:
-    """Write the events, each when it is due; return the last one, None if there is none."""
+def play(events: Iterator[Event], paper: PipeOutput, wait: Callable[[int, int], bool]) -> Event | None:
+    """Write the events, each when `wait` returns True; return the last one, None if there is none."""
     last, following = None, next(events, None)
     while following is not None:
         last, following = following, next(events, None)
         paper.take(last)
-        if following is not None and not timing.wait(last.ts_ns, following.ts_ns):
+        if following is not None and not wait(last.ts_ns, following.ts_ns):
             break
     if last is not None:
         paper.finish(last)

@@ -43,7 +43,7 @@ def place_of(offset: int, message: str | None, message_offset: int | None) -> st
     return f"byte {offset - message_offset} of {name} ({offset} of that direction)"
 
 
-def reasons(diagnostic: Diagnostic | StoredDiagnostic) -> Iterator[tuple[str, str]]:
+def reasons(diagnostic: Diagnostic | StoredDiagnostic | DiagnosticDetail) -> Iterator[tuple[str, str]]:
     """Yield the titles and texts below the bytes of a diagnostic."""
     if diagnostic.expected is not None:
         yield "expected", diagnostic.expected
@@ -270,14 +270,9 @@ class ByteRows:
         if diagnostic.length > _MARKED:
             last = diagnostic.offset + diagnostic.length - 1
             told.append(Text(f"place: bytes {diagnostic.offset} to {last}"))
-        if diagnostic.expected is not None:
-            told.append(Text(f"expected: {diagnostic.expected}"))
-        if diagnostic.clause is not None:
-            told.append(Text(f"clause: {diagnostic.clause}"))
+        told += [Text(f"{title}: {text}") for title, text in reasons(diagnostic) if title != "from"]
         if diagnostic.blame == "kiebitz":
             told.append(Text(ALTERED_BY_KIEBITZ))
-        elif diagnostic.severity != "note":
-            told.append(Text(f"blame: {diagnostic.blame} ({diagnostic.group})"))
         start = " " * (self._gutter + len(_INDENT))
         for number, text in enumerate(told):
             indent = start + (_INDENT if number else "")

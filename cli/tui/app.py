@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,11 +25,10 @@ from kiebitz.cli.tui.held_messages import HeldMessages, KeyAction
 from kiebitz.cli.tui.keys import bindings, help_lines, key_line
 from kiebitz.cli.tui.listing import Listing
 from kiebitz.cli.tui.lists import FixedRows, LogRows, LogTail
-from kiebitz.cli.tui.message_pane import MessagePane
 from kiebitz.cli.tui.navigation import Navigator, Tile
+from kiebitz.cli.tui.panes import MessagePane, SequencePane
 from kiebitz.cli.tui.picture import Picture, SmallTables
 from kiebitz.cli.tui.scheduler import Scheduler
-from kiebitz.cli.tui.sequence_pane import SequencePane
 from kiebitz.cli.tui.strip_rendering import has_letters
 from kiebitz.cli.tui.timeline_bar import Bar, pane_title, status_line
 from kiebitz.services.alteration.control_client import ControlClient
@@ -325,26 +325,15 @@ class WatchApp(App[int], inherit_bindings=False):
         self.scheduler.play()
         self.show()
 
-    def action_step(self, by: int) -> None:
-        self._move(lambda: self.viewer.step(by))
-
-    def action_game(self, by: int) -> None:
-        self._move(lambda: self.viewer.game(by))
-
-    def action_begin(self) -> None:
-        self._move(self.viewer.begin)
-
-    def action_end(self) -> None:
-        self._move(self.viewer.end)
+    def action_go(self, how: str, *by: int) -> None:
+        """Call a method of the navigator that moves."""
+        self._move(partial(getattr(self.viewer, how), *by))
 
     def action_faster(self) -> None:
         self._move(self.viewer.pace.faster)
 
     def action_slower(self) -> None:
         self._move(self.viewer.pace.slower)
-
-    def action_error(self, by: int) -> None:
-        self._move(lambda: self.viewer.error(by))
 
     def action_move(self, by: int) -> None:
         if self.shows_several:

@@ -117,7 +117,7 @@ class HeldMessages:
     def _take(self, held: HeldSnapshot) -> None:
         """Show a list. The selection never jumps to another message because the selected one is gone."""
         chosen, was_empty = self._message, not self.rows
-        self.rows.take(held)
+        self.rows.held = held
         numbers = [message.number for message in held.messages]
         place = -1
         if was_empty:
@@ -153,7 +153,7 @@ _MAX_ROWS = 3
 
 
 class _HeldRows(Rows):
-    """The held messages as of the last `take`, oldest first."""
+    """The held messages, oldest first."""
 
     nothing = "no held messages"
 
@@ -163,10 +163,6 @@ class _HeldRows(Rows):
 
     def __len__(self) -> int:
         return len(self.held.messages)
-
-    def take(self, held: HeldSnapshot) -> None:
-        """Replace the list."""
-        self.held = held
 
     def lines(self, begin: int, end: int) -> Sequence[Text]:
         return [self._line(message) for message in self.held.messages[begin:end]]

@@ -55,17 +55,16 @@ class Marks:
             The number of its event and of its diagnostic; None if there is none.
         """
         place = bisect_right(self._errors, _error_key(seq, _ID if latest is None else latest))
-        return _split_error_key(self._errors[place]) if place < len(self._errors) else None
+        return divmod(self._errors[place], 1 << _ID_BITS) if place < len(self._errors) else None
 
     def error_before(self, seq: int, latest: int | None) -> tuple[int, int] | None:
         """Return the last error before event `seq`, or before the error `latest` of that event."""
         place = bisect_left(self._errors, _error_key(seq, 0 if latest is None else latest))
-        return _split_error_key(self._errors[place - 1]) if place else None
+        return divmod(self._errors[place - 1], 1 << _ID_BITS) if place else None
 
     def has_error(self, begin: int, end: int) -> bool:
         """Return True if an event from `begin` up to, but not including, `end` has an error."""
-        place = bisect_left(self._errors, _error_key(begin, 0))
-        return place < len(self._errors) and self._errors[place] < _error_key(end, 0)
+        return any_between(self._errors, _error_key(begin, 0), _error_key(end, 0))
 
     def _add(self, diagnostic: StoredDiagnostic) -> None:
         if diagnostic.severity == "note" or self._is_elsewhere(diagnostic):
@@ -107,7 +106,3 @@ def any_between(numbers: array[int], begin: int, end: int) -> bool:
 
 def _error_key(seq: int, number: int) -> int:
     return seq << _ID_BITS | min(number, _ID)
-
-
-def _split_error_key(error: int) -> tuple[int, int]:
-    return error >> _ID_BITS, error & _ID

@@ -113,8 +113,7 @@ class Navigator:
         return [tile for table in self.tables for tile in self._tiles_of(table)]
 
     def _tiles_of(self, table: TableInfo) -> list[Tile]:
-        course = self._course(table)
-        self._sync_cursor(course)
+        course = self._synced(table)
         games = () if self.followed.game_id is not None else self._games(course)
         number_of = self.followed.timeline.numbers.row_id_if_any
         return [Tile(table, number_of("games", int(game))) for game in games] or [Tile(table)]
@@ -127,8 +126,7 @@ class Navigator:
         """Return the picture of the current table, or of another tile at the same time."""
         if self.table is None:
             return None
-        course = self._course(tile.table if tile is not None else self.table)
-        self._sync_cursor(course)
+        course = self._synced(tile.table if tile is not None else self.table)
         game = tile.game if tile is not None else self._game_now()
         return self.followed.spectator_view.picture(course.table_id, *self._scene(course, game))
 
@@ -154,12 +152,6 @@ class Navigator:
     def line(self) -> str:
         """Return the current event on one line."""
         return self.followed.spectator_view.line(self.event) if self.event is not None else ""
-
-    def place_of(self, table: TableInfo) -> int:
-        """Return the position among a table's events at the current time."""
-        course = self._course(table)
-        self._sync_cursor(course)
-        return course.place
 
     def latest(self, tile: Tile) -> str:
         """Return the last event of a tile at the current time, as a sentence."""
@@ -306,10 +298,10 @@ class Navigator:
             return None
         this, following = self.event, self._next_event()
         if following is None:
-            if not self._is_searching:
+            if not self.is_searching:
                 self.plays = False
                 self.follows = self.followed.is_live
-            return _SEARCH_S if self._is_searching else None
+            return _SEARCH_S if self.is_searching else None
         if this is None:
             return 0.0
         gap = (following.ts_ns - this.ts_ns) / 1e9
@@ -349,16 +341,13 @@ class Navigator:
 
     def _all(self) -> list[EventCursor]:
         """Return the event cursors of all tables, moved to the current time."""
-        courses = [self._course(table) for table in self.tables]
-        for course in courses:
-            self._sync_cursor(course)
-        return courses
+        return [self._synced(table) for table in self.tables]
 
     # Selection.
 
     def switch_to(self, tile: Tile) -> None:
         """Switch to another table, or to one of its games, at the same time."""
-        self._sync_cursor(self._course(tile.table))
+        self._synced(tile.table)
         self._choose(tile.table)
         self._game = tile.game
 
@@ -379,7 +368,10 @@ class Navigator:
         """Read new events; return True if there are any."""
         has_come = self.followed.look()
         if has_come:
-            self._follow_on()
+            while not self.followed.is_live and self.followed.go_on():
+                self.notice = f"the recording continues in {self.followed.path}"
+                self.tables = self.followed.tables(self.followed.player)
+                self._reset()
             self.tables = self.followed.tables(self.followed.player)
             if self.table is None and self.tables:
                 self._choose(self.tables[0])
@@ -388,13 +380,6 @@ class Navigator:
             self.streams.grow()
             self.search(_SEARCH_S)
         return has_come
-
-    def _follow_on(self) -> None:
-        """Show the next database if the recording continues there."""
-        while not self.followed.is_live and self.followed.go_on():
-            self.notice = f"the recording continues in {self.followed.path}"
-            self.tables = self.followed.tables(self.followed.player)
-            self._reset()
 
     def replace(self, timeline: Timeline, path: str) -> None:
         """Show another dissection of the session, in the database at `path`, at the same position."""
@@ -413,26 +398,21 @@ class Navigator:
             self._choose(same[0])
         self.move_to(place)
 
-    @property
-    def is_searching(self) -> bool:
-        """True if the lists are still being searched."""
-        return self._is_searching
-
     def search(self, seconds: float) -> None:
         """Continue the searches of the lists for about `seconds`."""
         seconds /= len(self.tables) + 3
-        self._is_searching = False
+        self.is_searching = False
         for table in self.tables:
             course = self._course(table)
-            self._is_searching |= course.go_on(seconds)
+            self.is_searching |= course.go_on(seconds)
             if self.follows and not course.is_at_end:
                 course.place = len(course) - 1
                 self._message = None
         if self.table is not None:
-            self._is_searching |= self.marks.go_on(seconds)
+            self.is_searching |= self.marks.go_on(seconds)
         timeline = self.followed.timeline
-        self._is_searching |= self.messages.search.go_on(timeline.last_id("messages"), seconds)
-        self._is_searching |= self.diagnostics.search.go_on(timeline.last_id("diagnostics"), seconds)
+        self.is_searching |= self.messages.search.go_on(timeline.last_id("messages"), seconds)
+        self.is_searching |= self.diagnostics.search.go_on(timeline.last_id("diagnostics"), seconds)
 
     # Private helpers.
 
@@ -446,7 +426,8 @@ class Navigator:
         self.messages = MessageRows(self.followed, shown.search_messages(of), self._has_letters)
         self.diagnostics = DiagnosticRows(self.followed, shown.search_diagnostics(of))
         self.streams = StreamRows(self.followed)
-        self._is_searching = True
+        self.is_searching = True
+        """True if the lists are still being searched."""
         if table is not None:
             self.events = EventRows(self.followed, self._course(table))
 
@@ -462,14 +443,20 @@ class Navigator:
                 self._moment = event.id if event is not None else 0
         return course
 
-    def _sync_cursor(self, course: EventCursor) -> None:
-        """Move the event cursor of a table to the current time."""
+    def place_of(self, table: TableInfo) -> int:
+        """Return the position among a table's events at the current time."""
+        return self._synced(table).place
+
+    def _synced(self, table: TableInfo) -> EventCursor:
+        """Return the event cursor of a table, moved to the current time."""
+        course = self._course(table)
         if self.table is not None and course is self._courses.get(self.table.id) and not self.side_by_side:
-            return
+            return course
         if self._moment is None:
             course.place = len(course) - 1
         else:
             course.go_upto(self.followed.timeline.seq_upto(course.table_id, self._moment))
+        return course
 
     def _reset(self) -> None:
         """Search again after the viewer or the filter has changed, and keep the position."""

@@ -244,7 +244,12 @@ class DelayedCopy:
                     self._look(part)
                     while not followed.is_live and followed.go_on():
                         part = self._continue(followed)
-                self._write_due(part)
+                now_s = time.monotonic()
+                while self._steps and self._steps[0][1].due_s <= now_s:
+                    copied, step = self._steps.popleft()
+                    copied.write(step)
+                    if copied is not part and not any(other is copied for other, _ in self._steps):
+                        copied.end()
         finally:
             part.end()
             followed.close()
@@ -263,11 +268,3 @@ class DelayedCopy:
         part.write_until(0)
         self._look(part)
         return part
-
-    def _write_due(self, current: CopiedSession) -> None:
-        now_s = time.monotonic()
-        while self._steps and self._steps[0][1].due_s <= now_s:
-            part, step = self._steps.popleft()
-            part.write(step)
-            if part is not current and not any(other is part for other, _ in self._steps):
-                part.end()

@@ -119,17 +119,13 @@ class EventStream:
     async def start(self) -> None:
         """Start polling; return once its protocols are loaded and it is known whether it is live."""
         self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
+        self.change = asyncio.Event()
+        """Set as soon as the session has changed."""
         self._looked = asyncio.Event()
         self._thread.start()
         await self._looked.wait()
         if self.status.live:
             self._following = asyncio.create_task(self.held_control.run())
-
-    @property
-    def change(self) -> asyncio.Event:
-        """An event that is set as soon as the session has changed."""
-        return self._changed
 
     def stop(self) -> None:
         """Stop polling, and end all streams."""
@@ -166,11 +162,14 @@ class EventStream:
             changes = 0
             dissection: records.Dissection | None = None
             while not self._stopped.is_set():
-                changed = self._changed
+                changed = self.change
                 if status is not self.status:
                     status = self.status
-                    is_player = isinstance(audience[0], Grant)
-                    yield frame(_without_path(status) if is_player else status, "status")
+                    shown = status
+                    if isinstance(audience[0], Grant) and status.trouble is not None:
+                        # The message about an unreadable file contains its path.
+                        shown = msgspec.structs.replace(status, trouble=UNREADABLE)
+                    yield frame(shown, "status")
                 latest = self._dissection(audience)
                 if latest is not None and latest != dissection:
                     dissection = latest
@@ -204,7 +203,7 @@ class EventStream:
                     if piece.after == reached:
                         reached = piece.upto
                         yield piece.text
-                if changed is self._changed and reached == channel.upto:
+                if changed is self.change and reached == channel.upto:
                     wait_s = _GROWTH_EVERY_S if growth != self._growth_for(audience) else _HEARTBEAT_S
                     try:
                         await asyncio.wait_for(changed.wait(), wait_s)
@@ -244,7 +243,7 @@ class EventStream:
         for channel, piece in news:
             channel.news.append(piece)
             channel.upto = piece.upto
-        changed, self._changed = self._changed, asyncio.Event()
+        changed, self.change = self.change, asyncio.Event()
         changed.set()
 
     # In the polling thread.
@@ -400,11 +399,6 @@ def _picture(
     new = shown.fragments(shown.names - drawn.get(table_id, set()))
     drawn[table_id] = shown.names
     return msgspec.structs.replace(shown.picture, fragments=new)
-
-
-def _without_path(status: records.Status) -> records.Status:
-    """Return the status for players: the message about an unreadable file contains its path."""
-    return status if status.trouble is None else msgspec.structs.replace(status, trouble=UNREADABLE)
 
 
 def frame(said: Any, kind: str | None = None) -> bytes:

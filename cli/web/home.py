@@ -133,9 +133,9 @@ class HomePage:
         found = [self._latest.get(served.number) or self._note(served, _SLOW) for served in sessions]
         found.sort(key=lambda one: _rank(one.session))
         home = {
-            **msgspec.structs.asdict(
-                records.Home(kiebitz_version(), self._is_watching, self._board_every_s(), [])
-            ),
+            "version": kiebitz_version(),
+            "watching": self._is_watching,
+            "board_every_s": self._board_every_s(),
             "sessions": [msgspec.Raw(one.json) for one in found],
         }
         text = msgspec.json.encode(home)
@@ -211,16 +211,9 @@ class HomePage:
         return task
 
     def _note(self, served: ServedSession, trouble: str, until_s: float = 0.0) -> _Found:
+        live, unknown = self._stream(served).status.live, (None, None, None, None)
         info = records.SessionInfo(
-            served.number,
-            served.name,
-            None,
-            None,
-            None,
-            None,
-            self._stream(served).status.live,
-            served.lacks,
-            served.dissection,
+            served.number, served.name, *unknown, live, served.lacks, served.dissection
         )
         return _found(served, records.HomeSession(info, trouble=shortened(trouble, MAX_TEXT)), until_s)
 
@@ -295,7 +288,7 @@ def _summarize(live: bool, watch: LiveWatch, now_ns: int, reader: Reader) -> rec
         (ended_ns - started_ns) / _SECOND_NS if ended_ns is not None and started_ns is not None else None,
         [shortened(name, MAX_TEXT) for name in players[:_MAX_PLAYERS]],
         len(players),
-        timeline.count_games(),
+        timeline.count("games"),
         _result(reader, last, viewer, result_words) if last is not None else None,
         watch.errors,
         watch.warnings,

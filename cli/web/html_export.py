@@ -28,7 +28,7 @@ from kiebitz.cli.web.lists import (
     message_records,
     stream_list,
 )
-from kiebitz.cli.web.page import joined_script, page_files
+from kiebitz.cli.web.page import altered_page, joined_script, page_files
 from kiebitz.cli.web.reader import Reader, render_table
 from kiebitz.cli.web.routes import session_info, table_infos
 from kiebitz.cli.web.sequence import dropped_messages
@@ -75,9 +75,7 @@ _DETAIL_STEPS = 40
 _PACKING_PART = 16
 """Time to make a page, relative to that to pack it."""
 
-_STYLES = '<link rel="stylesheet" href="style.css">', '<link rel="stylesheet" href="theme.css">'
 _SCRIPT = '<script type="module" src="app.js"></script>'
-_HEAD = "<head>"
 
 
 class _Drawing(msgspec.Struct):
@@ -258,19 +256,16 @@ class _PageBuilder:
             return [self._player]
         named = self.reader.players()
         if len(named) > MAX_PLAYERS:
-            self._leave_out(f"the views of {len(named)} players are not in this file")
+            self._left_out.append(f"the views of {len(named)} players are not in this file")
             return [None, PUBLIC]
         return [None, PUBLIC, *named]
-
-    def _leave_out(self, sentence: str) -> None:
-        self._left_out.append(sentence)
 
     def _last_of(self, table: TableInfo) -> int:
         timeline = self.reader.timeline
         first, last = timeline.first_seq(table.id), timeline.last_seq(table.id)
         most = first + MAX_EVENTS // len(self._tables)
         if last > most:
-            self._leave_out(
+            self._left_out.append(
                 f"only the first {most - first} of {last - first} events at {table.server} are included"
             )
         return min(last, most)
@@ -354,7 +349,7 @@ class _PageBuilder:
 
     def _in_full(self, messages: list[records.Message]) -> Iterator[tuple[str, _Full]]:
         if len(messages) > MAX_DETAILED_MESSAGES:
-            self._leave_out(
+            self._left_out.append(
                 f"only the first {MAX_DETAILED_MESSAGES} of {len(messages)} messages include their bytes"
             )
         for message in messages[:MAX_DETAILED_MESSAGES]:
@@ -447,19 +442,16 @@ def _document(name: str, data: str) -> str:
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(styles)}; img-src data:;"
         " base-uri 'none'; form-action 'none'"
     )
-    page = page_files()["index.html"].decode()
-    for found, instead in (
-        (_HEAD, f'{_HEAD}<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'),
-        (_STYLES[0], f"<style>{styles}</style>"),
-        (_STYLES[1], ""),
+    changes = (
+        ("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'),
+        ('<link rel="stylesheet" href="style.css">', f"<style>{styles}</style>"),
+        ('<link rel="stylesheet" href="theme.css">', ""),
         # Only `</script>` could end an inline script; our modules do not contain it.
         (_SCRIPT, f'<script type="application/octet-stream" id="kiebitz-data">{data}</script>'),
         ("</body>", f'<script type="module">{script}</script></body>'),
         ("<title>Kiebitz</title>", f"<title>{escape(name)} · Kiebitz</title>"),
-    ):
-        assert page.count(found) == 1, found
-        page = page.replace(found, instead)
-    return page
+    )
+    return altered_page(changes)
 
 
 def _digest(text: str) -> str:

@@ -19,8 +19,8 @@ from kiebitz.cli.web import records
 from kiebitz.cli.web.grants import Grant
 from kiebitz.cli.web.html_export import write_html
 from kiebitz.cli.web.reader import NotThereError, Reader, ServedSession, explain_error
-from kiebitz.cli.web.request_params import ApiRequest, is_number
-from kiebitz.cli.web.routes import ENDPOINTS, STATUS, answered, refusal, session_info
+from kiebitz.cli.web.request_params import ApiRequest
+from kiebitz.cli.web.routes import ENDPOINTS, MAX_SHOWN, STATUS, answered, path_numbers, refusal, session_info
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.protocol_file.reading.positions import ProtocolFileError
 from kiebitz.dissectors.version import kiebitz_version
@@ -109,12 +109,8 @@ class LocalSessions:
                 ((found, one) for pattern, one in _PATHS if (found := pattern.fullmatch(path))), (None, None)
             )
             if found is None or endpoint is None:
-                raise NotThereError(f"there is nothing at {path[:60]}")
-            for name, value in found.groupdict().items():
-                if not is_number(value):
-                    raise NotThereError(f"there is no {name} {value[:60]}")
-            numbers = {name: int(value) for name, value in found.groupdict().items()}
-            params = ApiRequest(given, endpoint.known, Grant(), numbers)
+                raise NotThereError(f"there is nothing at {path[:MAX_SHOWN]}")
+            params = ApiRequest(given, endpoint.known, Grant(), path_numbers(found.groupdict()))
             number = params.number("session") or 1
             reader = self._readers.get(number)
             if reader is None:

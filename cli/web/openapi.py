@@ -104,15 +104,17 @@ def openapi() -> dict[str, Any]:
         """Return the description of a record, which is added to the schemas, or of a media type."""
         if isinstance(kind, type):
             types.append(kind)
-            return {_JSON: {"schema": _reference(kind)}}
+            return {_JSON: {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}}
         schema = {"type": "object" if kind == _JSON else "string"}
         return {kind: {} if kind == OCTETS else {"schema": schema}}
 
     for one in (SESSIONS, HOME, HOME_LIVE, *ENDPOINTS, LIVE, HELD, ACT, MARK, OPEN, DOCUMENT):
         parameters = [
-            *_in_path(one.path),
-            *map(_parameter, one.known.values() if one is not DOCUMENT else ()),
+            {"name": part[1:-1], "in": "path", "required": True, "schema": {"type": "integer"}}
+            for part in one.path.split("/")
+            if part.startswith("{")
         ]
+        parameters += map(_parameter, one.known.values() if one is not DOCUMENT else ())
         described: dict[str, Any] = {"summary": one.about, "parameters": parameters}
         if one.body:
             parameters.append(_HEADER)
@@ -145,15 +147,6 @@ _HEADER = {
     "required": True,
     "schema": {"type": "string"},
 }
-
-
-def _reference(answer: Any) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{answer.__name__}"}
-
-
-def _in_path(path: str) -> list[dict[str, Any]]:
-    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    return [{"name": name, "in": "path", "required": True, "schema": {"type": "integer"}} for name in names]
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

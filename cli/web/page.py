@@ -7,6 +7,7 @@ There they are joined into one script, each after its imports; so no two may def
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -26,10 +27,19 @@ def page_files() -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith(tuple(MEDIA))}
 
 
-def joined_script(first: str = "app.js") -> str:
-    """Return a module and all that it imports as one script."""
+def altered_page(changes: Iterable[tuple[str, str]]) -> str:
+    """Return the page with texts replaced, each of which it has once."""
+    page = page_files()["index.html"].decode()
+    for before, after in changes:
+        assert page.count(before) == 1, before
+        page = page.replace(before, after)
+    return page
+
+
+def joined_script() -> str:
+    """Return the page's modules as one script."""
     order: list[str] = []
-    _visit(first, order, set())
+    _visit("app.js", order, set())
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _source(module))) for module in order)
 
 

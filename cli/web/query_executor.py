@@ -139,10 +139,7 @@ class QueryExecutor:
         """Return the context in which a query may run, so that no client delays all others."""
         if client is None:
             return nullcontext()
-        turn = self._turns.get((client, kind))
-        if turn is None:
-            turn = self._turns[client, kind] = asyncio.Semaphore(_AT_ONCE)
-        return turn
+        return self._turns.setdefault((client, kind), asyncio.Semaphore(_AT_ONCE))
 
     async def _run(self, served: ServedSession, question: Callable[[Reader], Found], kind: Kind) -> Found:
         """Run a query in a thread."""
@@ -182,7 +179,10 @@ class QueryExecutor:
                 loop.call_soon_threadsafe(finish, found, error)
 
         try:
-            self._workers_of(served, kind).submit(run)
+            key = id(served) if served.copies else 0, kind
+            if key not in self._workers:
+                self._workers[key] = _Workers(kind, 1 if served.copies else _THREADS[kind])
+            self._workers[key].submit(run)
             return await answer
         finally:
             if timer is not None:
@@ -194,13 +194,6 @@ class QueryExecutor:
             workers.close()
         for call in list(self._answering):
             call.cancel()
-
-    def _workers_of(self, served: ServedSession, kind: Kind) -> _Workers:
-        key = id(served) if served.copies else 0, kind
-        workers = self._workers.get(key)
-        if workers is None:
-            workers = self._workers[key] = _Workers(kind, 1 if served.copies else _THREADS[kind])
-        return workers
 
     def _answer(
         self,

@@ -142,8 +142,12 @@ class Reader(SessionReader):
             self._begin(timeline, before)
         if self.reread():
             self._is_stale = True
-            if any(player is not None for player in self._spectator_views):
-                self._drop_stale_views()
+            has_views = any(player is not None for player in self._spectator_views)
+            if has_views and (version := self.visibility.version) != self._players_version:
+                # A name may belong to another player now.
+                self._players_version = version
+                self._spectator_views.clear()
+                self.drawn.clear()
         elif not self._is_stale:
             return False
         now = time.monotonic()
@@ -220,14 +224,6 @@ class Reader(SessionReader):
         query = "SELECT opened_ns FROM streams WHERE id = ? AND session_id = ?"
         row = self.timeline.connection.execute(query, (stream, self.timeline.session.id)).fetchone()
         return row[0] if row is not None else 0
-
-    def _drop_stale_views(self) -> None:
-        """Forget the players' views if a name may belong to another player now."""
-        version = self.visibility.version
-        if version != self._players_version:
-            self._players_version = version
-            self._spectator_views.clear()
-            self.drawn.clear()
 
     def _forget(self) -> None:
         """Discard what depends on the known players."""

@@ -29,11 +29,18 @@ from kiebitz.cli.web.lists import (
     message_at,
     messages,
     stream_list,
+    table_statistics,
 )
 from kiebitz.cli.web.reader import NotThereError, Reader, RenderedTable, render_table
-from kiebitz.cli.web.request_params import ApiRequest, BadRequestError, ForbiddenError, Parameter, RowRange
+from kiebitz.cli.web.request_params import (
+    ApiRequest,
+    BadRequestError,
+    ForbiddenError,
+    Parameter,
+    RowRange,
+    is_number,
+)
 from kiebitz.cli.web.sequence import sequence
-from kiebitz.cli.web.statistics import table_statistics
 from kiebitz.cli.web.timeline_overview import timeline_overview
 from kiebitz.dissectors.errors import KiebitzError
 from kiebitz.dissectors.filters import FilterError
@@ -47,6 +54,9 @@ from kiebitz.storage.session.marks import marks
 from kiebitz.storage.session.message_detail import MessageDetail
 
 _MAX_COMPLETIONS = 200
+
+MAX_SHOWN = 60
+"""Maximum number of characters that a refusal quotes."""
 
 _SESSION = Parameter("session", "number", "number of a served session, from 1; default: the first")
 _KEY = Parameter("key", "text", "the key of the printed link, if one is required")
@@ -181,24 +191,21 @@ def _state(reader: Reader, request: ApiRequest) -> records.StateAt:
 
 
 def _picture(reader: Reader, request: ApiRequest) -> records.Picture:
+    return _drawn(reader, request).picture
+
+
+def _drawn(reader: Reader, request: ApiRequest) -> RenderedTable:
     table = _table(reader, request)
-    return _drawn(reader, request, table).picture
-
-
-def _drawn(reader: Reader, request: ApiRequest, table: TableInfo) -> RenderedTable:
     at = _at(reader, request, table)
     return render_table(reader, table, at, request.player, request.number("game"), request.text("seat"))
 
 
 def _fragments(reader: Reader, request: ApiRequest) -> records.Fragments:
-    table = _table(reader, request)
-    drawn = _drawn(reader, request, table)
-    return records.Fragments(drawn.fragments(request.names()))
+    return records.Fragments(_drawn(reader, request).fragments(request.names()))
 
 
 def _svg(reader: Reader, request: ApiRequest) -> bytes:
-    table = _table(reader, request)
-    drawn = _drawn(reader, request, table)
+    drawn = _drawn(reader, request)
     drawing = drawn.drawings[cast(Shape, request.text("shape") or "wide")]
     if request.number("bare"):
         return document(drawing)
@@ -428,6 +435,14 @@ def resolve_player(params: ApiRequest, reader: Reader) -> None:
         params.player = reader.label(params.grant)
     elif params.player is not None:
         reader.check_player_known(params.player)
+
+
+def path_numbers(params: Mapping[str, str]) -> dict[str, int]:
+    """Return the numbers in a path. Raises NotThereError for other values."""
+    for name, value in params.items():
+        if not is_number(value):
+            raise NotThereError(f"there is no {name} {value[:MAX_SHOWN]}")
+    return {name: int(value) for name, value in params.items()}
 
 
 def refusal(

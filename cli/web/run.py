@@ -9,7 +9,6 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
-from ipaddress import ip_address
 from urllib.parse import quote
 
 import uvicorn
@@ -27,7 +26,7 @@ from kiebitz.cli.web.server import Server
 from kiebitz.cli.web.session_folders import MAX_SESSIONS, SessionFolders
 from kiebitz.dissectors.errors import KiebitzError, fault
 from kiebitz.dissectors.registry import using_copies
-from kiebitz.proxy.relay.modes import endpoint
+from kiebitz.proxy.relay.modes import endpoint, is_this_machine
 from kiebitz.proxy.system.deferred_signals import TERMINATION_SIGNALS, end_with_parent, signals_handled
 from kiebitz.services.standard_streams import flush, warn
 
@@ -58,7 +57,7 @@ class Link:
     """
 
     def __init__(self, host: str, port: int, keys: Keys, delay_s: float | None = None) -> None:
-        self.is_open = _is_loopback(host)
+        self.is_open = is_this_machine(host.lower())
         self._keys = keys
         self.delay_s = delay_s
         self.host = _own_address(host)
@@ -283,15 +282,6 @@ def _print_link(link: Link) -> None:
         show_scan_code(address)
     show_line("Ctrl-C ends it")
     flush()
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _own_address(host: str) -> str:

@@ -72,10 +72,12 @@ from kiebitz.cli.web.request_params import (
 )
 from kiebitz.cli.web.routes import (
     ENDPOINTS,
+    MAX_SHOWN,
     STATUS,
     Endpoint,
     Operation,
     answered,
+    path_numbers,
     refusal,
     resolve_player,
     session_info,
@@ -106,7 +108,6 @@ _WATCH_EVERY_S = 2.0
 _FOUND_START_S = 1.0
 """Time in seconds that the start waits for sessions of watched folders with protocol files; see `_add`."""
 
-_MAX_SHOWN = 60
 _STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 Found = TypeVar("Found")
@@ -166,8 +167,8 @@ class Server:
         }
         routes = [
             *(self._route(operation, handle) for operation, handle in handlers.items()),
-            Route(DOCUMENT.path, _openapi_document),
-            Route("/theme.css", _theme),
+            Route(DOCUMENT.path, lambda request: JsonResponse(openapi())),
+            Route("/theme.css", lambda request: Response(page_style(), media_type="text/css")),
             Route("/{name:path}", _file),
         ]
         starlette = Starlette(
@@ -298,7 +299,7 @@ class Server:
 
     def _route(self, operation: Operation, handle: Handler) -> Route:
         async def answer(request: Request) -> Response:
-            grant, numbers = request.scope["grant"], _numbers(request)
+            grant, numbers = request.scope["grant"], path_numbers(request.path_params)
             params = ApiRequest(dict(request.query_params), operation.known, grant, numbers)
             if operation.body:
                 media = operation.body if isinstance(operation.body, str) else "application/json"
@@ -353,6 +354,7 @@ class Server:
                 raise found
         has_home = params.grant.owner is None and (len(shown) > 1 or self._folders is not None)
         delay_s = self._delay_s if params.grant.is_late else None
+        can_open = params.grant.player is None and not self._is_read_only
         return JsonResponse(
             records.Sessions(
                 kiebitz_version(),
@@ -360,7 +362,7 @@ class Server:
                 infos,
                 has_home,
                 delay_s,
-                self._largest_file(params.grant),
+                MAX_BYTES if can_open else 0,
             )
         )
 
@@ -434,10 +436,6 @@ class Server:
 
         return JsonResponse(await self._ask(served, mark))
 
-    def _largest_file(self, grant: Grant) -> int:
-        """Return the maximum size in bytes of a file to open with a key; 0 if it cannot open any."""
-        return MAX_BYTES if grant.player is None and not self._is_read_only else 0
-
     async def _open(self, request: Request, params: ApiRequest) -> Response:
         """Open a file that the user has dropped on the page or chosen there."""
         announced = request.headers.get("content-length", "")
@@ -481,14 +479,6 @@ def _client(request: Request) -> Holder:
     return Holder(None, address_group(request.client.host))
 
 
-def _numbers(request: Request) -> dict[str, int]:
-    """Return the numbers in a path. Raises NotThereError for other values."""
-    for name, value in request.path_params.items():
-        if not is_number(value):
-            raise NotThereError(f"there is no {name} {value[:_MAX_SHOWN]}")
-    return {name: int(value) for name, value in request.path_params.items()}
-
-
 def _may_see(grant: Grant, served: ServedSession) -> bool:
     """Return True unless a session is of an opened file and the key is not the full link's."""
     return grant.player is None or not served.is_opened
@@ -502,20 +492,12 @@ def _check_subscription(params: ApiRequest, reader: Reader) -> None:
         reader.table(table, params.limit)
 
 
-async def _openapi_document(request: Request) -> Response:
-    return JsonResponse(openapi())
-
-
-async def _theme(request: Request) -> Response:
-    return Response(page_style(), media_type="text/css")
-
-
 async def _file(request: Request) -> Response:
     """Return one of the page's files; there are no folders."""
     name = request.path_params["name"] or "index.html"
     content = page_files().get(name)
     if content is None:
-        raise NotThereError(f"there is nothing at /{name[:_MAX_SHOWN]}")
+        raise NotThereError(f"there is nothing at /{name[:MAX_SHOWN]}")
     media = MEDIA[name[name.rindex(".") :]]
     return Response(content, media_type=media, headers={"cache-control": "no-cache"})
 

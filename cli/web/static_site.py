@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kiebitz.cli.render.svg.theme import page_style
-from kiebitz.cli.web.page import page_files
+from kiebitz.cli.web.page import altered_page, page_files
 from kiebitz.dissectors import registry
 from kiebitz.dissectors.errors import KiebitzError
 
@@ -130,9 +130,8 @@ def _page() -> dict[str, bytes]:
     for name in ("site.js", "file_store.js", "source_worker.js", "worker.js"):
         found[name] = own.joinpath(name).read_bytes()
     found["theme.css"] = page_style().encode()
-    page = found["index.html"].decode()
     policy = f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">'
-    for before, after in (
+    changes = (
         ("<head>", f"<head>\n{policy}"),
         ('src="app.js"', 'src="site.js"'),
         (_SERVED_NOTE, "Kiebitz runs in this page: your files are sent nowhere."),
@@ -141,11 +140,8 @@ def _page() -> dict[str, bytes]:
             own.joinpath("opener.html").read_text() + "  <details><summary>A protocol",
         ),
         ('<html lang="en">', '<html lang="en" class="is-empty is-opening">'),
-    ):
-        if page.count(before) != 1:
-            raise AssertionError(f"the page has no single {before}")
-        page = page.replace(before, after)
-    return found | {"index.html": page.encode()}
+    )
+    return found | {"index.html": altered_page(changes).encode()}
 
 
 def _python(on_progress: OnProgress) -> dict[str, bytes]:

@@ -314,15 +314,12 @@ def _robber(drawn: Element, side: float) -> None:
 
 
 def _look(piece: Piece, island: IslandView, ground: Ground) -> tuple[str, str, str, int, float]:
-    """Return what a piece is drawn from: letter, colour, kind, slope of a road, and side of a field."""
-    slope = _slope(piece, island, ground) if piece.kind == STRASSE else 0
+    """Return what a piece is drawn from: letter, colour, kind, slope of a road, side of a field."""
+    slope = 0
+    if piece.kind == STRASSE:
+        (x1, y1), (x2, y2) = (ground.at(end) for end in island.board.ends(piece.where))
+        slope = round(degrees(atan2(y2 - y1, x2 - x1))) % 180
     return *marks(piece.owner), piece.kind, slope, ground.side
-
-
-def _slope(road: Piece, island: IslandView, ground: Ground) -> int:
-    """Return the direction of an edge in degrees."""
-    (x1, y1), (x2, y2) = (ground.at(end) for end in island.board.ends(road.where))
-    return round(degrees(atan2(y2 - y1, x2 - x1))) % 180
 
 
 def _draw_piece(parent: Element, letter: str, colour: str, kind: str, slope: int, side: float) -> None:

@@ -149,7 +149,9 @@ def board(drawn: Element, grid: Grid, scale: float) -> None:
                 x_y = at[0] - side / 2, at[1] - side / 2
                 rect(drawn, *x_y, side, side, 6, fill="none", class_="k-s-turn", stroke_width=5)
             if token is not None and token.owner:
-                _draw_token(drawn, token.words, at, square, colours[token.owner])
+                colour = colours[token.owner]
+                circle(drawn, *at, 0.44 * square, fill="#fffdf5", stroke=colour, stroke_width=3)
+                _write(drawn, token.words, at, square, font_weight="bold", fill=colour)
             elif token is not None:
                 # A part of the board.
                 _write(drawn, token.words, at, square, class_="k-faint")
@@ -179,12 +181,6 @@ def _draw_hexagons(parent: Element, grid: Grid, left: float, square: float) -> N
                 for right, tip in ((0, -1), (1, -0.5), (1, 0.5), (0, 1), (-1, 0.5), (-1, -0.5))
             ]
             polygon(parent, corners, class_="k-card k-s-ink", stroke_width=3)
-
-
-def _draw_token(parent: Element, words: str, at: Point, square: float, colour: str) -> None:
-    x, y = at
-    circle(parent, x, y, 0.44 * square, fill="#fffdf5", stroke=colour, stroke_width=3)
-    _write(parent, words, at, square, font_weight="bold", fill=colour)
 
 
 def _write(parent: Element, words: str, at: Point, square: float, **style: str) -> None:

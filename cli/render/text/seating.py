@@ -147,7 +147,7 @@ class Felt(Canvas):
             x = _INSET if edge == "left" else right - _INSET if edge == "right" else right // 2
             self.put(self.seats.x + x, number, line)
 
-    def put_seat(self, place: SeatPlace, lines: Sequence[Text], side_row: int | None = None) -> None:
+    def put_seat(self, place: SeatPlace, lines: Sequence[Text], side_row: int | None) -> None:
         """Write lines at a seat; at a side they may begin `side_row` rows below the upper edge."""
         y = place.y
         if place.edge == "top":

@@ -102,7 +102,7 @@ class SequenceText:
         time = Styled(f"{self._time(arrow):>{_TIME}}  ", dim=True)
         is_inline = len(ends) == 1 and cell_len(self._known(arrow.label)) <= high - low - _INLINE
         if not is_inline:
-            yield [time, *self._label_above(arrow, low, high, colour)]
+            yield [time, *self._label_above(arrow, low, colour)]
             time = Styled(" " * _MARGIN)
         row = _Row(low, self._line[low : high + 1])
         self._stroke(row, arrow, start, ends)
@@ -115,7 +115,7 @@ class SequenceText:
         if arrow.alteration is not None:
             yield self._remark(low + 1, arrow.alteration, _ALTERED_COLOUR)
 
-    def _label_above(self, arrow: Arrow, low: int, high: int, colour: str | None) -> list[Part]:
+    def _label_above(self, arrow: Arrow, low: int, colour: str | None) -> list[Part]:
         label = self._fitting(arrow.label, self.width - _MARGIN)
         # Over its own arrow if possible, else as near as the edge allows.
         start = max(_MARGIN, min(low + 2, self.width - cell_len(label)))

@@ -1,11 +1,13 @@
-"""The pane with a sequence diagram of the messages up to the current position."""
+"""The panes with one message in detail, and with a sequence diagram of the messages up to the position."""
 
 from __future__ import annotations
 
 from itertools import chain
 
 from kiebitz.cli.render.text.sequence import SequenceText
+from kiebitz.cli.spectator.followed_session import FollowedSession
 from kiebitz.cli.terminal.console import Line, Styled
+from kiebitz.cli.terminal.message_block import message_lines
 from kiebitz.cli.terminal.screen import Text
 from kiebitz.cli.tui.listing import Listing
 from kiebitz.cli.tui.lists import FixedRows
@@ -14,13 +16,44 @@ from kiebitz.cli.tui.strip_rendering import ENCODING
 from kiebitz.storage.database.schema import StorageError
 from kiebitz.storage.sequence.reader import Window, read_window
 
+_NO_MESSAGE = "no message reports this event"
+
+_MIN_WIDTH = 30
+"""Minimum width of a message or a diagram, in columns."""
+
+
+class MessagePane(Listing):
+    """The pane of a message, without what the viewer may not see."""
+
+    def __init__(self, followed: FollowedSession, *, id: str) -> None:
+        super().__init__(FixedRows(_NO_MESSAGE), id=id)
+        self._watched = followed
+        self._opened: object = None
+
+    def open(self, number: int | None) -> None:
+        """Show the message of this number (None: no message). Raises sqlite3.Error."""
+        width = max(self.size.width, _MIN_WIDTH)
+        wanted = number, width, self._watched.player
+        if wanted == self._opened:
+            return
+        lines: list[Text] = []
+        if number is not None:
+            shown = self._watched.in_full.message(number, self._watched.player)
+            lines = message_lines(shown, width) if shown is not None else []
+        self._opened = wanted
+        self.place = -1
+        self.take(FixedRows(_NO_MESSAGE, lines))
+        marks = ("error[", "warning[")
+        heads = [place for place, line in enumerate(lines) if line.plain.lstrip().startswith(marks)]
+        errors = [place for place in heads if lines[place].plain.lstrip().startswith(marks[0])]
+        if heads:
+            self.reveal((errors or heads)[0])
+
+
 _NOTHING = "no messages up to here"
 
 _MESSAGES_PER_ROW = 3
 """Messages read for each row: copies of a broadcast share one."""
-
-_MIN_WIDTH = 30
-"""Minimum width of a diagram, in columns."""
 
 
 class SequencePane(Listing):
