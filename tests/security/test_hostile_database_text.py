@@ -28,7 +28,7 @@ from kiebitz.cli.options.session import open_session
 VARIANTS: dict[str, list[list[str]]] = {}
 for _name, *_words in tried_commands("test_hostile_database_text"):
     VARIANTS.setdefault(_name, []).append(_words)
-# The page as a file is in test_serve_spoilt.py, as it takes its time.
+# The page as a file is in test_served_damage.py, as it takes its time.
 """Command that shows a session -> what follows that; FILE is a new file, SOUND the database as it was."""
 
 NO_SESSION = {
@@ -65,7 +65,7 @@ ELSEWHERE = {
     ("replay", "--max-size"): "in test_room.py: what it says has no text of a session's",
     ("replay", "--step"): "asks for keys, and shows the same",
     ("export", "--site"): "in test_static_site.py: a session in it is a file, which is only copied",
-    ("export", "--as"): "goes with html alone, in test_serve_spoilt.py",
+    ("export", "--as"): "goes with html alone, in test_served_damage.py",
 }
 """Options that are in no variant, with the reason."""
 
