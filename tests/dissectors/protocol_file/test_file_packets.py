@@ -1,119 +1,13 @@
-"""Packets of lines in protocol files: Schafkopf's Pakete, and packets that end with their fields."""
+"""Packets of lines in protocol files, which end with their fields."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from random import Random
-from typing import Any
 
 import pytest
 from conversation_files import PROTOCOLS, file_dissector
 from file_conversations import dissector_of
-from message_cases import Case, cases
-from snapshots import DATA
-from strength import times
 
-from kiebitz.dissectors.dissector import Dissector
-from kiebitz.dissectors.grammar.framing import Frame
-from kiebitz.dissectors.model import DIRECTIONS, Direction
-from kiebitz.dissectors.protocols.schafkopf.dissector import SCHAFKOPF
-from kiebitz.dissectors.protocols.schafkopf.grammar import GRAMMAR
+from kiebitz.dissectors.model import Direction
 from kiebitz.dissectors.testing import check_anatomy
-
-TYPES = DATA / "protocol_files" / "pakete_types.txt"
-
-
-def _file() -> str:
-    """Return Schafkopf's messages as a file, with its types in the notation of files."""
-    assert GRAMMAR.table_file is not None
-    text = Path(GRAMMAR.table_file).read_text()
-    rows = text[text.index("[clauses]") : text.index("[events]")]
-    (mode,) = (field.type for row in GRAMMAR.rows if row.name == "SPIELSTDU" for field in row.fields)
-    return TYPES.read_text().replace("MODES", "|".join(f"'{word}'" for word in mode.words)) + rows
-
-
-FILE = dissector_of(_file())
-
-
-def frames_of(
-    dissector: Dissector, direction: Direction, data: bytes, cuts: list[int], gap: int
-) -> list[Any]:
-    """Return the frames of a stream in segments, with missing bytes in one place."""
-    framer = dissector.framer(direction)
-    found: list[Frame] = []
-    start = 0
-    for end in [*cuts, len(data)]:
-        if start <= gap < end:
-            found += framer.feed(start, data[start:gap])
-            found += framer.gap(gap, 7)
-            start = min(gap + 7, end)
-        found += framer.feed(start, data[start:end])
-        start = end
-    found += framer.eof()
-    return [(each.offset, each.data, each.cut) for each in found]
-
-
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_packets_are_those_of_the_built_in_protocol(direction: Direction) -> None:
-    sent = cases(SCHAFKOPF, "sound", "loose", "malformed", "ignored", "unknown")
-    some = [case for case in sent if len(case.data) < 4000]
-    for seed in range(times(20, quick=4)):
-        random = Random(seed)
-        random.shuffle(some)
-        data = b"".join(case.data for case in some)
-        cuts = sorted(random.sample(range(len(data)), 50))
-        gap = random.randrange(len(data))
-        ours = frames_of(FILE, direction, data, cuts, gap)
-        assert ours == frames_of(SCHAFKOPF, direction, data, cuts, gap)
-        assert b"".join(each[1] for each in ours) in data or len(ours) > 1
-
-
-def card(value: Any) -> Any:
-    """Return a card of Schafkopf as it is in the file."""
-    if isinstance(value, list):
-        return [card(each) for each in value]
-    colour, _, rank = (value or " ").partition(" ")
-    return {"farbe": colour or None, "wert": rank or None}
-
-
-def fields_of(case: Case) -> dict[str, Any]:
-    return {name: _plain(name, value) for name, value in case.fields.items()}
-
-
-def _plain(name: str, value: Any) -> Any:
-    if name in ("spielerhand", "tisch", "letzter_stich", "karte"):
-        return card(value)
-    return str(value) if name in ("id", "spieler", "mitspieler", "dran") else value
-
-
-@pytest.mark.parametrize("case", cases(SCHAFKOPF, "sound"), ids=lambda case: repr(case.data[:50]))
-def test_a_file_reads_and_writes_what_the_built_in_protocol_does(case: Case) -> None:
-    found = FILE.codec.decode(case.data, case.direction)
-    assert (found.row and found.row.name, found.fields, found.valid) == (case.name, fields_of(case), True)
-    assert case.name is not None
-    encoded = FILE.codec.encode(case.name, case.direction, found.fields)
-    assert encoded == SCHAFKOPF.codec.encode(case.name, case.direction, case.fields)
-    check_anatomy(FILE, case.data, case.direction)
-
-
-@pytest.mark.parametrize(
-    "case",
-    [case for case in cases(SCHAFKOPF, "malformed") if case.name],
-    ids=lambda case: repr(case.data[-50:]),
-)
-def test_a_file_reports_what_the_built_in_protocol_does(case: Case) -> None:
-    found, known = (each.codec.decode(case.data, case.direction) for each in (FILE, SCHAFKOPF))
-    if "are not a card" in known.violations[0].text:
-        # In the file, colour and rank are two values.
-        assert found.valid
-        return
-    codes = {each.code for each in (*found.violations, *known.violations)}
-    assert len(codes) == 1 or codes <= {"bad-field", "bad-number"}
-    assert [each.place(case.data) for each in found.violations] == [
-        each.place(case.data) for each in known.violations
-    ]
-    check_anatomy(FILE, case.data, case.direction)
-
 
 MIXED = file_dissector(PROTOCOLS, "packets")
 
@@ -153,7 +47,8 @@ def test_packets_that_end_with_their_fields(direction: Direction, data: bytes, e
 
 
 def test_an_anonymized_copy_keeps_last_lines_and_spellings() -> None:
-    assert {"!END", "!", "Â§", "EICHEL"} <= FILE.grammar.words
+    head = 'protocol = "p"\nformat = "lines"\nmark = "!"\nend = "!END"\n[spelled]\n"§" = ["Â§"]\n[messages]'
+    assert {"!END", "!", "Â§"} <= dissector_of(f'{head}\nB = "c: what=§|Ort"').grammar.words
     assert {"END", "yes"} <= MIXED.grammar.words
 
 
