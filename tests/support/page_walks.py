@@ -113,6 +113,9 @@ def _deeds(sight: Sight) -> dict[str, Callable[..., Any]]:
     def follow(fragment: str) -> None:
         sight.tell(f"void (location.hash = {fragment!r})")
 
+    def size(width: str, height: str) -> None:
+        sight.page.set_viewport_size({"width": int(width), "height": int(height)})
+
     def choose(selector: str, label: str) -> None:
         sight.one(selector).select_option(label=label)
 
@@ -127,9 +130,11 @@ def _deeds(sight: Sight) -> dict[str, Callable[..., Any]]:
         "follow": follow,
         "hover": lambda selector: sight.one(selector).first.hover(),
         "open": lambda fragment: sight.go(f"{sight.page.url.partition('#')[0]}#{fragment}"),
+        "print": lambda: sight.page.emulate_media(media="print", color_scheme="dark"),
         "reload": sight.page.reload,
         "rest": sight.rest,
         "run": sight.tell,
+        "size": size,
         "type": sight.page.keyboard.type,
         "wait": lambda ms: sight.page.wait_for_timeout(int(ms)),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from browser import Look, Sight
+from browser import Look
 from command import CAPTURES, ROOT
 from imported_databases import copy_of_database
 from page_queries import PANES, place
@@ -95,100 +95,55 @@ def test_each_game_is_drawn_and_told(game: str, five: Serving, look: Look) -> No
 OWN = ["maexchen-two-servers-restart.pcapng", "maexchen-head-odd.pcap"]
 """Captures of walks that are no games of `GAMES`."""
 
-WALKS = walks("page.txt", *GAMES, *OWN)
+
+def alice() -> Conversation:
+    return Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
+
+
+def with_errors(count: int) -> Conversation:
+    talk = alice().hears(b"ROUND STARTING;1;tok").says(b"JOIN;tok").hears(b"ROUND STARTED;1;alice")
+    for _ in range(count):
+        talk.says(b"ANNOUNCE;9,9;tok").hears(b"ANNOUNCED;alice;3,1")
+    return talk
+
+
+def with_long_names(count: int) -> Conversation:
+    talk = alice()
+    for _ in range(count):
+        talk.says(b"REGISTER;" + b"a" * 60_000 + b"!")
+    return talk
+
+
+WORLDS: dict[str, Callable[[], list[Conversation]]] = {
+    "little": lambda: [Conversation(), Conversation().says(b"\x00\x01\x02").hears(b"?"), alice()],
+    # More errors than the timeline has marks.
+    "errors": lambda: [with_errors(1203)],
+    "long": lambda: [with_long_names(30)],
+}
+"""Sessions that are made for walks."""
+
+WALKS = walks("page.txt", *GAMES, *OWN, *WORLDS)
 QUICK = (
     *("panes, keys and dialogs", "a message has its bytes next to its productions"),
-    "events sort by their heads",
+    *("events sort by their heads", "all errors are counted and visited", "a message opens at its error"),
 )
 
 
 @pytest.mark.parametrize("title", a_few(WALKS, QUICK))
-def test_a_walk(title: str, five: Serving, look: Look) -> None:
+def test_a_walk(title: str, five: Serving, tmp_path: Path, look: Look) -> None:
     walk = WALKS[title]
     with ExitStack() as opened:
         server = five
         if walk.session in GAMES:
             walk.options["session"] = str(SESSION[walk.session])
+        elif walk.session in WORLDS:
+            made = (record(tmp_path / f"{n}.db", talk.items) for n, talk in enumerate(WORLDS[walk.session]()))
+            server = opened.enter_context(serving(*made))
         else:
             server = opened.enter_context(serving(str(CAPTURES / walk.session)))
         schemes = {"color_scheme": walk.options.pop("scheme")} if "scheme" in walk.options else {}
         sight = look(server.at(**walk.options), **schemes)
         take(walk, sight)
-        sight.rest()
-        sight.leave()
-
-
-IN_VIEW = """['.dump .is-error', '.pieces .diagnostic.is-error'].map((one) => {
-    const { top, bottom } = document.querySelector(one)?.getBoundingClientRect() ?? {};
-    return top > document.getElementById("tabs").getBoundingClientRect().bottom && bottom < innerHeight;
-})"""
-
-
-@pytest.mark.parametrize(("width", "height"), a_few([(1366, 768), (1280, 720), (1200, 800)], [(1366, 768)]))
-def test_a_message_opens_at_its_error(width: int, height: int, five: Serving, look: Look) -> None:
-    session = SESSION["schafkopf"]
-    found = five.well("api/diagnostics", session=session, severity="error")["diagnostics"]
-    number = next(row["message"] for row in found if row["code"] == "suit-not-followed")
-    sight = look(five.at(session=session, message=number, pane="message"), width=width, height=height)
-    sight.until(lambda: sight.tell(IN_VIEW) == [True, True], "the bytes are above the explanation")
-    # The lists mark the opened message, not the first one of its event.
-    sight.pane("messages")
-    sight.until(lambda: sight.texts("#pane-messages .is-here .row-id") == [f"#{number}"], "it is marked")
-    sight.pane("sequence")
-    here = "document.querySelector('#pane-sequence .is-here')?.dataset.key"
-    sight.until(lambda: str(sight.tell(here)).startswith(f"m{number}"), "its arrow is marked")
-    # On paper, the list is there in full, without what one presses.
-    sight.page.emulate_media(media="print", color_scheme="dark")
-    list_ = "document.querySelector('#pane-sequence .list')"
-    assert sight.tell(f"{list_}.scrollHeight - {list_}.clientHeight") == 0
-    assert not sight.is_seen("button:not([aria-selected=true])")
-    assert sight.tell("getComputedStyle(document.documentElement).colorScheme") == "light"
-
-
-def _is_at_message(sight: Sight, message: str) -> bool:
-    return place(sight).get("message") == message
-
-
-SAID = """() => {
-    window.told = [];
-    const said = document.getElementById("said");
-    const told = () => window.told.push([performance.now(), said.textContent]);
-    new MutationObserver(told).observe(said, { childList: true });
-}"""
-
-
-def test_all_errors_are_counted_and_visited(tmp_path: Path, look: Look) -> None:
-    """Also if there are more than the timeline has marks."""
-    count = 1203
-    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").hears(b"ROUND STARTING;1;tok")
-    talk.says(b"JOIN;tok").hears(b"ROUND STARTED;1;alice")
-    for _ in range(count):
-        talk.says(b"ANNOUNCE;9,9;tok").hears(b"ANNOUNCED;alice;3,1")
-    with serving(record(tmp_path / "errors.db", talk.items)) as server:
-        found = server.well("api/tables/1/timeline")
-        assert (found["errors"], found["warnings"]) == (count, 0)
-        assert 500 < len(found["flaws"]) <= 1000
-        sight = look(server.at())
-        sight.until(lambda: sight.text("#errors") == "1,203 errors", "they are counted")
-        sight.tell(SAID)
-        ids = server.well("api/diagnostics", table=1, severity="error", limit=4, after=0)["diagnostics"]
-        visited = [str(one["message"]) for one in ids]
-        for key, message in [*zip("nnnn", visited, strict=True), ("N", visited[-2])]:
-            sight.press(key)
-            sight.until(partial(_is_at_message, sight, message), f"{key} leads to {message}")
-        sight.rest()
-        notice, latest = sight.text("#notice"), sight.text("#latest")
-        sight.until(lambda: sight.text("#said").endswith(latest), "the event is said")
-        # The error before it was not cut short.
-        told = sight.tell("window.told")
-        at = next(place for place, (_, said) in enumerate(told) if said.startswith(notice))
-        assert at == len(told) - 1 or told[at + 1][0] - told[at][0] > 1500
-        # The notice leads to the message.
-        sight.one("#notice button").click()
-        focused = "document.activeElement.ariaLabel"
-        sight.until(lambda: sight.tell(focused) == "Message details", "it is opened")
-        title = f"#{visited[-2]} "
-        sight.until(lambda: sight.text(".message-name").startswith(title), "it is that of the notice")
         sight.rest()
         sight.leave()
 
@@ -265,9 +220,6 @@ def test_small_and_enlarged_windows_scroll_one_way_only(game: str, five: Serving
         assert sight.overflow() == 0
 
 
-# With little or too much data.
-
-
 def test_the_board_is_turned(five: Serving, look: Look) -> None:
     session = SESSION["schafkopf"]
     sight = look(five.at(session=session, at=40))
@@ -325,61 +277,3 @@ def test_the_walk_with_the_keyboard_only(tmp_path: Path, look: Look) -> None:
             sight.until(partial(sight.tell, AT_END[row]), row)
         sight.rest()
         sight.leave()
-
-
-@pytest.mark.full
-def test_sessions_in_which_little_has_happened(tmp_path: Path, look: Look) -> None:
-    nothing = record(tmp_path / "nothing.db", [])
-    unknown = record(tmp_path / "unknown.db", Conversation().says(b"\x00\x01\x02").hears(b"?").items)
-    one = record(tmp_path / "one.db", Conversation().says(b"REGISTER;alice").hears(b"REGISTERED").items)
-    with serving(nothing, unknown, one) as server:
-        for session in (1, 2):
-            sight = look(server.at(session=session))
-            sight.tells("nothing has happened yet")
-            for pane in PANES:
-                sight.pane(pane)
-            sight.press("ArrowRight", "ArrowLeft", "Home", "End", "PageDown", "n", "Space", "y", "t", "a")
-            sight.until(partial(sight.is_seen, "#notice"), "it is told that there is nothing")
-            assert sight.overflow() == 0
-        sight = look(server.at(session=3))
-        sight.until_at(1)
-        assert "alice" in sight.text("#latest")
-        assert not sight.is_seen("#chart")
-        sight.press("ArrowRight", "End", "ArrowLeft", "Home", "Space")
-        sight.until(lambda: sight.text("#how") == "end", "there is but one")
-        for pane in PANES:
-            sight.pane(pane)
-        sight.one("#session").select_option(value="1")
-        sight.until(lambda: sight.text("#latest") == "nothing has happened yet", "the other has none")
-        # The server must not end before it has answered.
-        sight.rest()
-        sight.leave()
-
-
-@pytest.mark.full
-def test_a_filter_that_takes_too_long_is_given_up_in_a_sentence(tmp_path: Path, look: Look) -> None:
-    talk = Conversation().says(b"REGISTER;alice").hears(b"REGISTERED")
-    for _ in range(30):
-        talk.says(b"REGISTER;" + b"a" * 60_000 + b"!")
-    database = record(tmp_path / "long.db", talk.items)
-    with serving(database) as server:
-        sight = look(server.at())
-        sight.until_at(1)
-        sight.expect("status of (400|503)")
-        sight.press("/")
-        sight.page.keyboard.type('maexchen.name matches "(a|aa)+$"')
-        sight.press("Enter")
-        sight.until(
-            lambda: (
-                re.search(
-                    "longer than|cancelled after",
-                    sight.text("#notice") + sight.text("#filter-sentence"),
-                )
-                is not None
-            ),
-            "it says so",
-        )
-        # Everything else continues.
-        sight.press("/", "Escape", "2")
-        sight.until(lambda: len(sight.texts("#pane-messages .row")) > 10, "panes go on")
-        sight.rest()
