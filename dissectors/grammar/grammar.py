@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal
@@ -505,8 +505,13 @@ def unreadable(*violations: Violation) -> Decoded:
 
 def nearest_word(text: str, words: Iterable[str]) -> str | None:
     """Return the word that equals `text` except for case and whitespace, or that is similar to it."""
+    return _nearest(text[:_MEANT].strip().casefold(), tuple(words))
+
+
+@lru_cache
+def _nearest(meant: str, words: tuple[str, ...]) -> str | None:
+    # A comparison takes a millisecond, and a wrong program sends its unknown word again and again.
     folded = {word.casefold(): word for word in words}
-    meant = text[:_MEANT].strip().casefold()
     if meant in folded:
         return folded[meant]
     close = get_close_matches(meant, folded, n=1, cutoff=0.7)
