@@ -299,13 +299,6 @@ class Ledger:
         self.claims.remove(claim)
 
 
-def same(one: Counts, other: Counts) -> bool:
-    """Return True if two counts can be equal; kinds with a count of 0 may be omitted."""
-    if isinstance(one, int) or isinstance(other, int):
-        return total(one) == total(other)
-    return plain(one) == plain(other)
-
-
 def _fits(entry: Entry, claim: Claim) -> bool:
     if entry.player != claim.player or entry.sign != claim.sign:
         return False
@@ -315,10 +308,12 @@ def _fits(entry: Entry, claim: Claim) -> bool:
         # Only kinds that the bank may have lacked are left.
         return False
     assert claim.counts is not None
-    if not claim.partly:
-        return same(entry.counts, claim.counts)
     if isinstance(entry.counts, int) or isinstance(claim.counts, int):
-        return total(entry.counts) <= total(claim.counts)
+        sent, due = total(entry.counts), total(claim.counts)
+        return sent <= due if claim.partly else sent == due
+    if not claim.partly:
+        # Neither of them contains zeros.
+        return entry.counts == claim.counts
     return all(claim.counts.get(kind, 0) >= count for kind, count in entry.counts.items())
 
 

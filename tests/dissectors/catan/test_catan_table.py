@@ -119,6 +119,16 @@ def test_thousands_of_whatever() -> None:
     assert all(game.result == {"aborted": "another game began"} for game in games[:-1])
 
 
+def test_the_oldest_purchases_and_payments_are_forgotten() -> None:
+    bought = [{"Entwicklungskarte gekauft": {"Spieler": 1, "Entwicklungskarte": "Ritter"}}] * 102
+    costs = [{"Kosten": {"Spieler": 1, "Rohstoffe": 3}}] * 102
+    paid = told(shouted([*bought, *costs])[0].found(), "paid")
+    assert sum(cost.get("why") == "development card" for cost in paid) == 100
+    server, _ = shouted([*costs, *bought])
+    server.rounds("3")
+    assert sum(one.code == "missing-cost" for one in wrong(server.found())) == 2
+
+
 @pytest.mark.full
 def test_roads_everywhere_are_not_measured() -> None:
     fields = [{"Ort": {"x": x, "y": y}, "Typ": "Wald", "Zahl": 6} for x in range(20) for y in range(20)]
