@@ -10,10 +10,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-
-from kiebitz.dissectors.grammar.field_type import Fields
 
 _MAX_MARKS = 8
 """Maximum number of combining marks on one letter; no language needs as many."""
@@ -81,7 +79,7 @@ def classify_characters(text: str) -> Iterator[tuple[str, bool]]:
         yield character, marks > _MAX_MARKS or not character.isprintable()
 
 
-def field_words(fields: Fields) -> str:
+def field_words(fields: Mapping[str, Any]) -> str:
     """Return a message's fields as `dice=5,3 players=alice,bob`."""
     return " ".join(f"{printable(name)}={value_words(value)}" for name, value in fields.items())
 

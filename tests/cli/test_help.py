@@ -85,6 +85,8 @@ def test_start_loads_only_what_is_asked_for() -> None:
     assert "kiebitz.cli.commands.sessions" in loaded
     assert not loaded & {*HEAVY, "rich.console", "kiebitz.cli.commands.check"}
     assert not any(re.match(r"kiebitz\.proxy\.(?!system)\w", name) for name in loaded)
+    # The list of commands needs no protocol.
+    assert not any(re.match(r"msgspec|kiebitz\.dissectors\.grammar", name) for name in loaded_by("-h"))
 
 
 @pytest.mark.full
