@@ -21,9 +21,12 @@ from kiebitz.storage.recording.recorder import Recorder
 
 # The filter language is slow to import, and most recordings are shown without a filter.
 if TYPE_CHECKING:
-    from kiebitz.dissectors.filters import Filter, Target
+    from kiebitz.dissectors.filters import Filter, Predicate, Target
 
 _COLOURS = {"error": "red", "warning": "yellow"}
+
+_TARGETS: tuple[Target, ...] = ("events", "messages", "diagnostics")
+"""The records that are shown, of which a filter selects."""
 
 
 class LiveView:
@@ -46,8 +49,10 @@ class LiveView:
         self._filter = wanted.text if wanted is not None else ""
         self._spent = 0.0
         self._patience_s = patience_s
-        targets: tuple[Target, ...] = () if wanted is None else ("events", "messages", "diagnostics")
-        self._wanted = {each: wanted.predicate(each, recorder.numbers) for each in targets if wanted}
+        self._wanted: dict[Target, Predicate] = {}
+        if wanted is not None:
+            for target in _TARGETS:
+                self._wanted[target] = wanted.predicate(target, recorder.numbers)
         self._tables = {table.id: table for table in tables}
 
     def show(self, found: Findings) -> None:

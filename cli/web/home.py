@@ -132,12 +132,9 @@ class HomePage:
             await asyncio.wait(reading, timeout=_PATIENCE_S)
         found = [self._latest.get(served.number) or self._note(served, _SLOW) for served in sessions]
         found.sort(key=lambda one: _rank(one.session))
-        home = {
-            "version": kiebitz_version(),
-            "watching": self._is_watching,
-            "board_every_s": self._board_every_s(),
-            "sessions": [msgspec.Raw(one.json) for one in found],
-        }
+        home = msgspec.structs.asdict(
+            records.Home(kiebitz_version(), self._is_watching, self._board_every_s(), [])
+        ) | {"sessions": [msgspec.Raw(one.json) for one in found]}
         text = msgspec.json.encode(home)
         return text, hashlib.sha256(text).hexdigest()[:32]
 
@@ -211,9 +208,16 @@ class HomePage:
         return task
 
     def _note(self, served: ServedSession, trouble: str, until_s: float = 0.0) -> _Found:
-        live, unknown = self._stream(served).status.live, (None, None, None, None)
         info = records.SessionInfo(
-            served.number, served.name, *unknown, live, served.lacks, served.dissection
+            number=served.number,
+            name=served.name,
+            label=None,
+            source=None,
+            started=None,
+            ended=None,
+            live=self._stream(served).status.live,
+            lacks=served.lacks,
+            dissection=served.dissection,
         )
         return _found(served, records.HomeSession(info, trouble=shortened(trouble, MAX_TEXT)), until_s)
 

@@ -47,7 +47,7 @@ class Observer(msgspec.Struct, eq=False):
     """The target's messages, by stream."""
     _violations: list[tuple[str, str]] = []
     delays_s: dict[str, float] = {}
-    """By our message: the longest time in seconds until the target's next message on the same stream."""
+    """The longest time in seconds until the target's next message on the same stream, by our message."""
     _unanswered: dict[int, tuple[str, int]] = {}
     """Our last message on each stream, and its time in nanoseconds, until the target sends any."""
 

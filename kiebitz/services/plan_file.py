@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path as FilePath
@@ -45,7 +46,7 @@ _Plan = TypeVar("_Plan")
 _Keys = TypeVar("_Keys", bound=msgspec.Struct)
 
 
-class PlanReader(Generic[_Plan]):
+class PlanReader(ABC, Generic[_Plan]):
     """A plan as it is read, with its mistakes in `source`. Raises PlanError and StorageError."""
 
     def __init__(self, path: str) -> None:
@@ -69,9 +70,9 @@ class PlanReader(Generic[_Plan]):
         self.folder = os.path.dirname(os.path.abspath(path))
         self.source = Source(text)
 
+    @abstractmethod
     def plan(self) -> _Plan:
         """Read the plan, and report its mistakes."""
-        raise NotImplementedError
 
     def checked(self) -> _Plan:
         """Return the plan. Raises PlanError if it has a mistake."""

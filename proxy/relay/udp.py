@@ -360,7 +360,7 @@ class UdpRelay:
         names = endpoint_text(sockets.client), endpoint_text(sockets.server)
         number = self._journal.open("udp", *names, now)
         there.association = association = _Association(
-            key, self._unverified, *sockets[:3], there, back, number
+            key, self._unverified, sockets.client, sockets.server, sockets.upstream, there, back, number
         )
         if self._pipeline is not None:
             self._pipeline.stream_opened(number, "udp", *names, now, _PipelineOutput(self, association))

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from math import isnan, nan
@@ -104,7 +105,7 @@ class Relay(NamedTuple):
     beside: Callable[[Path], AbstractContextManager[None]] = lambda database: nullcontext()
 
 
-class Player:
+class Player(ABC):
     """A player that waits for an answer before its next message."""
 
     def __init__(self, says: bytes) -> None:
@@ -121,9 +122,9 @@ class Player:
         self.sent += 1
         self.waiting = True
 
+    @abstractmethod
     def receive(self) -> None:
         """Receive data; `waiting` is false once the answer is complete."""
-        raise NotImplementedError
 
 
 def exchange(players: Sequence[Player], patience: float) -> Load:
@@ -274,7 +275,7 @@ NOTHING = Load(rate=nan)
 
 
 def _figures(loads: Mapping[str, Load], relay: str) -> dict[str, float]:
-    """Return what is told of a relay in a round, by heading; nan if it is not known."""
+    """Return the figures of a relay in a round, by heading; nan for unknown ones."""
     one = loads[relay]
     direct, ours, socat, mitmdump = (loads.get(peer, NOTHING) for peer in PEERS)
     added50, added99 = one.p50 - direct.p50, one.p99 - direct.p99
@@ -303,7 +304,7 @@ def _figures(loads: Mapping[str, Load], relay: str) -> dict[str, float]:
 
 
 UNUSUAL: dict[str, Callable[[list[float]], float]] = {"lost": sum, "at most s": max}
-"""What is told of all rounds, where it is not their median."""
+"""Summaries of all rounds that are not their median, by heading."""
 
 
 def values(rounds: Rounds, relay: str, column: str) -> list[float]:
@@ -338,7 +339,7 @@ PROMISES = (
     ("added median µs", "added p50 µs", "socat", "× socat's added p50", "≤ 1"),
     ("added 99th percentile µs", "added p99 µs", "socat", "× socat's added p99", "≤ 1"),
 )
-"""What is promised: words, figure, peer, ratio to the peer's figure, aim."""
+"""Promised figures: words, figure, peer, ratio to the peer's figure, aim."""
 
 
 def report_all(report: Report, title: str, rounds: Rounds) -> None:

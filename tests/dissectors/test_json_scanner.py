@@ -97,7 +97,7 @@ def test_the_scanner_accepts_what_a_parser_accepts(data: bytes) -> None:
     assert (error is None) == is_json(data)
     if error is not None:
         assert 0 <= error.offset <= error.offset + error.length <= len(data)
-        # What comes before is not wrong: with it and nothing else, something is missing, or nothing.
+        # The text before the error is right: alone, it is complete or lacks only its end.
         before = first_error(data[: error.offset])
         assert before is None or before.offset == error.offset
 

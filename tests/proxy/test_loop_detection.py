@@ -191,7 +191,7 @@ def test_two_commands_that_lead_to_each_other(tmp_path: Path) -> None:
             relays[-1].until_says("listening on")
         with client_of(("127.0.0.1", one)) as client:
             client.send(b"REGISTER;alice")
-            until(lambda: any("it was stopped" in relay.said for relay in relays), "the loop is told")
+            until(lambda: any("it was stopped" in relay.said for relay in relays), "the loop is reported")
         for relay in relays:
             relay.end()
     for name in ("one", "other"):

@@ -658,10 +658,13 @@ def _too_deep(frame: bytes) -> Violation | None:
     depth = 0
     first = None
     for tag in tags(frame):
-        first = first or (tag if tag.kind == "start" else None)
-        depth += {"start": 1, "end": -1}.get(tag.kind, 0)
-        if first is not None and depth > MAX_DEPTH:
-            return too_deep(first)
+        if tag.kind == "start":
+            first = first or tag
+            depth += 1
+            if depth > MAX_DEPTH:
+                return too_deep(first)
+        elif tag.kind == "end":
+            depth -= 1
     return None
 
 

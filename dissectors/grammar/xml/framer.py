@@ -416,10 +416,11 @@ class XmlFramer(StructuredFramer):
             return self._take(at, end)
         if envelope and name == envelope:
             self._in_envelope = kind == "start"
-        ends = [end for begin, end in _NO_TAGS.items() if tag.startswith(begin)]
-        if ends and state != "after" and not tag.endswith(ends[0]):
-            # An unterminated comment.
-            self._state = "broken"
+        if tag[:2] == b"<!" and state != "after":
+            for begin, ending in _NO_TAGS.items():
+                if tag.startswith(begin) and not tag.endswith(ending):
+                    # It is unterminated.
+                    self._state = "broken"
         self._at = at + 1 if kind == "text" else end
         is_whole = self._state == "after" and not self._framing.of.blank_line
         return end if is_whole and (self._framing.of.stays_open or not self._in_envelope) else INCOMPLETE

@@ -200,8 +200,7 @@ def seat_to_move(part: _Part, seats: Sequence[str]) -> int | None:
 
 def cards_left(part: _Part, seat: int) -> int | None:
     """Return the number of cards a seat must still have; None if unknown."""
-    # Points are counted only if the play was seen from its first card on.
-    if "points" not in part if part.get("tricks") else "mode" not in part and part.get("table"):
+    if not _seen_whole(part):
         return None
     if _phase(part) == "dealing":
         return _FIRST_CARDS
@@ -217,6 +216,11 @@ def _not_known(part: _Part) -> str:
         return unknown
     secret = any(own.get("partner") for own in part.get("private", {}).values())
     return "partner not known yet" if "partner" in part.get("unknown", ()) and not secret else ""
+
+
+def _seen_whole(part: _Part) -> bool:
+    """Return True if the play was seen from its first card on: only then are points counted."""
+    return "points" in part if part.get("tricks") else "mode" in part or not part.get("table")
 
 
 def _cards_lie(part: _Part) -> bool:
@@ -258,7 +262,9 @@ def _story(part: _Part, events: Sequence[Event]) -> tuple[Line, ...]:
         return ("dealing",), ("who knocks?",)
     if phase == "bidding":
         best = part.get("best_bid", NICHTS)
-        return ("bidding",), *([("no bid yet",)] if best == NICHTS else [("best bid:",), (mode_words(best),)])
+        if best == NICHTS:
+            return ("bidding",), ("no bid yet",)
+        return ("bidding",), ("best bid:",), (mode_words(best),)
     if phase == "over":
         return (_outcome(events),)
     trick = _taken(part)

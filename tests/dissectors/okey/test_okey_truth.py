@@ -107,7 +107,7 @@ def test_players_lobbies_and_chats_are_as_the_programs_wrote_them_down(name: str
         (event["name"], event["lobby"]) for event in events if event["ev"] == "join" and event["ok"]
     ]
     if name in HARMLESS:
-        # A broadcast is one event, whoever receives it.
+        # All copies of a broadcast are one event.
         chats = [
             tuple(event.data[key] for key in ("scope", "from", "to", "text"))
             for event in of_kind(found, "chat")
