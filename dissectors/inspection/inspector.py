@@ -580,13 +580,18 @@ class Inspector:
         framer = conversation.framers.get(gap.direction) or self._framer(conversation, gap.direction)
         for frame in framer.gap(gap.offset, gap.length):
             self._frame(conversation, gap.direction, gap.ts_ns, frame)
+        missing: tuple[Direction, ...] = (gap.direction,)
         if gap.offset == 0 and gap.length is None:
             text = "the beginning of this direction is not in the capture"
             self._network(gap, "note", MID_STREAM, text, 0)
+            if OPPOSITE[gap.direction] not in conversation.framers:
+                # Nor is the other's, of which nothing has come yet.
+                missing = (gap.direction, OPPOSITE[gap.direction])
         else:
             self._missing(gap)
         if conversation.server.table is not None:
-            conversation.server.table.doubt(gap.stream, gap.direction, gap.ts_ns, True)
+            for direction in missing:
+                conversation.server.table.doubt(gap.stream, direction, gap.ts_ns, True)
 
     def _missing(self, gap: Gap) -> None:
         """Report missing bytes, for which only the network or the recording is to blame."""

@@ -154,10 +154,8 @@ class OkeyTable(GameTable):
             _HANDLERS[message.name](self.context, message, connection)
 
     def doubt(self, stream: Stream, direction: Direction, ts_ns: int, is_gap: bool) -> None:
-        # Of a connection that begins with a gap, the other direction's beginning is missing, too.
-        begins = is_gap and stream.id not in self.context.connections
         connection = self.context.connections.of(stream)
-        if direction == "s2c" or begins:
+        if direction == "s2c":
             self.context.doubt(connection)
         if direction == "c2s" or is_gap:
             # A capture that begins with a response lacks the request.
