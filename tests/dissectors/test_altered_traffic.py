@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from inspected_captures import CAPTURES, bytewise, errors, holed, inspected, items_of, joined, told
+from inspected_captures import (
+    CAPTURES,
+    bytewise,
+    errors,
+    from_then_on,
+    holed,
+    inspected,
+    items_of,
+    joined,
+    told,
+)
 from strength import a_few, times
 
 from kiebitz.dissectors.model import Gap, Item
@@ -44,3 +54,12 @@ def test_missing_packets_cause_no_violations(name: str) -> None:
         # One segment may have the end of a round and all that follows.
         left = sum(event.ts_ns not in missing for event in whole.events)
         assert len(found.events) >= 0.7 * left, first
+
+
+@pytest.mark.parametrize("name", a_few(NAMES, ["schafkopf-1.3-2humans.pcap", "okey-seed-game-win.pcap.gz"]))
+def test_a_capture_that_begins_in_a_game_causes_no_violations(name: str) -> None:
+    items = items_of(name)
+    codes = {violation.code for violation in errors(inspected(items))}
+    for begin in range(1, len(items), max(1, len(items) // times(40, quick=10))):
+        found = inspected(from_then_on(items, begin))
+        assert {violation.code for violation in errors(found)} <= codes, begin

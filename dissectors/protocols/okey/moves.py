@@ -199,10 +199,10 @@ def drew(context: OkeyContext, message: Message, connection: ClientConnection) -
             # Statuses that contradict each other have shown another tile.
             game.places[shown.data["seat"]].certain = False
         return
-    seat = connection.seat if connection.seat is not None else game.turn
+    seat = _seat(context, connection, game)
     if seat is None:
+        message.game_id = game.game.id
         return
-    _sit_down(connection, game, seat)
     place = game.places[seat]
     if game.draw is not None and game.turn == seat:
         # A STAT has reported it already.
@@ -268,12 +268,10 @@ def put(context: OkeyContext, message: Message, connection: ClientConnection) ->
     if game is None:
         return
     message.game_id = game.game.id
-    shown = _shown_put(game, connection.seat, request)
-    seat = shown.data["seat"] if shown is not None else connection.seat
-    seat = seat if seat is not None else game.turn
+    seat = _seat(context, connection, game)
     if seat is None:
         return
-    _sit_down(connection, game, seat)
+    shown = _shown_put(game, seat, request)
     if request is not None and request.event_id is not None:
         message.event_id = request.event_id
     elif shown is not None:
@@ -287,22 +285,33 @@ def put(context: OkeyContext, message: Message, connection: ClientConnection) ->
             wins(context, message, game, game.places[seat].name)
 
 
-def _sit_down(connection: ClientConnection, game: OkeyGame, seat: int) -> None:
-    """Infer the seat of a client, known only from the middle of a game, by its moves."""
-    if connection.seat is None:
-        connection.seat = seat
-        game.places[seat].stream_id = connection.stream.id
-        game.put_place(seat, connection.name)
+def _seat(context: OkeyContext, connection: ClientConnection, game: OkeyGame) -> int | None:
+    """Return the seat of a client that moves; of one known only from the middle of a game, it is inferred.
+
+    It is the seat that has the turn by the statuses to this client: those to others may be earlier or later.
+    """
+    seat = connection.turn
+    if connection.seat is not None or seat is None:
+        return connection.seat
+    place = game.places[seat]
+    seated = context.connections.get(place.stream_id) if place.stream_id is not None else None
+    if seated is not None and seated.game is game:
+        # The games of two lobbies cannot be told apart yet.
+        return None
+    connection.seat = seat
+    place.stream_id = connection.stream.id
+    game.put_place(seat, connection.name)
+    return seat
 
 
-def _shown_put(game: OkeyGame, seat: int | None, request: Request | None) -> Event | None:
+def _shown_put(game: OkeyGame, seat: int, request: Request | None) -> Event | None:
     """Return the put of a response if a STAT has reported it already, without the request."""
     latest = game.latest_put
     if latest is None or latest.data["deck"] is not None or latest.data["seat"] == game.turn:
         return None
     if request is not None and request.fields.get("tile") != latest.data["tile"]:
         return None
-    return latest if seat in (None, latest.data["seat"]) else None
+    return latest if seat == latest.data["seat"] else None
 
 
 def settle_put(

@@ -111,7 +111,7 @@ def _settle(context: OkeyContext, message: Message, game: OkeyGame, move: Move, 
         tile = stacks[(seat + 1) % SEATS]
         if game.put == tile or (connection is not None and _settle_put(context, message, connection, tile)):
             return True
-        if connection is not None and connection.certain:
+        if connection is not None and connection.certain_in_game:
             return False
         moves.puts(context, message, game, seat, tile, None, True)
     elif move != "nothing" and not game.drawn:
@@ -123,11 +123,14 @@ def _settle(context: OkeyContext, message: Message, game: OkeyGame, move: Move, 
         if request is not None and move == "drew e" and request.fields.get("drawstack") == "m":
             # Statuses contradict each other: the response will show what was drawn.
             return False
-        if connection is not None and connection.certain and request is None:
+        if connection is not None and connection.certain_in_game and request is None:
             return move == "drew m"
         event = moves.draws(context, message, game, seat, move[-1], top)
         if request is not None:
             request.event_id = event.id
+        elif connection is not None:
+            # The client has not asked for it: the request may be missing, or the status another lobby's.
+            place.certain = False
     return True
 
 
