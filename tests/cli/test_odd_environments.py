@@ -88,7 +88,6 @@ DASK: dict[str, Changes] = {
     "a malformed file": {"DASK_CONFIG": "FILE"},
     "no file of settings": {"DASK_ROOT_CONFIG": "FILE"},
     "no encoded settings": {"DASK_INTERNAL_INHERIT_CONFIG": "x"},
-    "a number for settings": {"DASK_DISTRIBUTED": "3"},
 }
 
 
