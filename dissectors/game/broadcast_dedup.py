@@ -124,7 +124,9 @@ class BroadcastLog(Generic[Record]):
                 return entry.record
         number = self._find(stream_id, cursor, key, ts_ns, may_be_late)
         if number is None and may_be_late and 0 < cursor.news <= _MAX_MISTAKEN:
-            number = self._next(stream_id, key, ts_ns, cursor.passed, cursor.place)
+            number = self._next(
+                stream_id, key, ts_ns, cursor.passed, cursor.place, self._overtaken_ns or LATEST_COPY_NS
+            )
             if number is not None:
                 # The new entries since then were copies, or not sent to all clients.
                 cursor.place = self._first + number
@@ -174,12 +176,20 @@ class BroadcastLog(Generic[Record]):
                 return number
         return None
 
-    def _next(self, stream_id: int, key: Hashable, ts_ns: int, begin: int, end: int) -> int | None:
+    def _next(
+        self,
+        stream_id: int,
+        key: Hashable,
+        ts_ns: int,
+        begin: int,
+        end: int,
+        latest_ns: int = LATEST_COPY_NS,
+    ) -> int | None:
         """Return the first entry with this key from `begin` to `end` that is young enough for copies."""
         entries = self._entries
         for number in range(max(begin - self._first, 0), end - self._first):
             entry = entries[number]
-            if entry.key == key and stream_id not in entry.streams and entry.ts_ns >= ts_ns - LATEST_COPY_NS:
+            if entry.key == key and stream_id not in entry.streams and entry.ts_ns >= ts_ns - latest_ns:
                 return number
         return None
 

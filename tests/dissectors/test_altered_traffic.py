@@ -1,8 +1,10 @@
-"""Recorded games of all protocols over TCP, with their bytes cut otherwise, and with packets missing."""
+"""Recorded games of all protocols, with their bytes cut otherwise, and with packets missing."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 from inspected_captures import (
@@ -16,6 +18,7 @@ from inspected_captures import (
     joined,
     told,
 )
+from packet_reordering import Packets, imported, packets_of
 from strength import a_few, times
 
 from kiebitz.dissectors.model import Gap, Item
@@ -25,6 +28,8 @@ NAMES = [
     for path in sorted(CAPTURES.glob("*.truth.json"))
     if not path.name.startswith("maexchen")
 ]
+DATAGRAMS = ["maexchen-head-tiny.pcap", "maexchen-old-20111003.pcap", "maexchen-two-servers-restart.pcapng"]
+"""Captures of UDP; in the last one the players answer after the next question."""
 
 
 @pytest.mark.full(but=2)
@@ -63,3 +68,21 @@ def test_a_capture_that_begins_in_a_game_causes_no_violations(name: str) -> None
     for begin in range(1, len(items), max(1, len(items) // times(40, quick=10))):
         found = inspected(from_then_on(items, begin))
         assert {violation.code for violation in errors(found)} <= codes, begin
+
+
+@pytest.mark.parametrize("name", a_few(DATAGRAMS, DATAGRAMS[2:]))
+def test_missing_datagrams_cause_no_violations(name: str, tmp_path: Path) -> None:
+    """Some are lost, or the capture begins or ends in a game."""
+
+    def codes(captured: Packets) -> set[str]:
+        rows = imported(captured, tmp_path)[1]("SELECT code FROM diagnostics WHERE severity = 'error'")
+        return {code for (code,) in rows}
+
+    packets = packets_of(CAPTURES / name)
+    whole = codes(packets)
+    for seed in range(times(40, quick=6)):
+        chance = random.Random(seed)
+        at, lost = chance.randrange(len(packets)), chance.sample(range(len(packets)), 3)
+        left = [packet for number, packet in enumerate(packets) if number not in lost]
+        for part in (left, packets[at:], packets[:at]):
+            assert codes(part) <= whole, (seed, at, lost)

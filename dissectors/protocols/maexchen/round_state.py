@@ -60,6 +60,8 @@ class ClientConnection(msgspec.Struct, eq=False):
     open: dict[QuestionKind, Question] = {}
     unread_ns: int | None = None
     """Time of the server's latest message that may have been a question, but could not be read."""
+    middle_ns: int | None = None
+    """Time of its first message, if that shows that the client had registered before."""
     addressed: bool = False
     """True if the server has sent anything here."""
     gone: bool = False

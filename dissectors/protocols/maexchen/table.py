@@ -18,6 +18,7 @@ from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, 
 from kiebitz.dissectors.protocols.maexchen import registration, turns
 from kiebitz.dissectors.protocols.maexchen.context import MaexchenContext
 from kiebitz.dissectors.protocols.maexchen.round_state import (
+    ANSWER_WINDOW_NS,
     ClientConnection,
     QuestionKind,
     Round,
@@ -46,7 +47,11 @@ class MaexchenTable(GameTable):
 
     def message(self, message: Message, row: MessageType, valid: bool, frame: bytes) -> None:
         context, stream = self.context, message.stream
-        connection = context.connections.get(stream.id) or context.connections.of(stream)
+        connection = context.connections.get(stream.id)
+        if connection is None:
+            connection = context.connections.of(stream)
+            if row.name not in _REGISTRATIONS | _TO_UNREGISTERED:
+                connection.middle_ns = message.ts_ns
         if message.direction == "s2c":
             context.note_dialect(message, row)
             if row.name not in _TO_UNREGISTERED:
@@ -93,7 +98,7 @@ class MaexchenTable(GameTable):
             connection.open.clear()
 
     def finish(self, ts_ns: int) -> None:
-        turns.judge_unsure(self.context, None)
+        turns.judge_unsure(self.context, ts_ns, ANSWER_WINDOW_NS)
 
 
 def _new_connection(context: MaexchenContext, stream: Stream) -> ClientConnection:

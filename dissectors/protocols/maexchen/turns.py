@@ -102,11 +102,11 @@ def close(context: MaexchenContext, kind: QuestionKind, played: Round) -> None:
             question.over = True
 
 
-def judge_unsure(context: MaexchenContext, ts_ns: int | None) -> None:
-    """Judge answers that have waited long enough, or all of them if `ts_ns` is None."""
+def judge_unsure(context: MaexchenContext, ts_ns: int, wait_ns: int = MAX_WAIT_NS) -> None:
+    """Judge answers that have waited long enough."""
     waiting: list[tuple[Message, ClientConnection]] = []
     for message, connection in context.unsure:
-        if ts_ns is not None and ts_ns - message.ts_ns < MAX_WAIT_NS:
+        if ts_ns - message.ts_ns < wait_ns:
             waiting.append((message, connection))
         # A client that was seen to register may have been answered outside the capture.
         elif context.server_speaks and not connection.registering:
@@ -125,6 +125,8 @@ def _unknown_token(
     elif connection.may_be_asked(message.ts_ns):
         return
     elif open_question is not None and not open_question.over and open_question.answer is None:
+        if _may_answer_before(context, connection, kind, message.ts_ns):
+            return
         right = open_question.asked.fields["token"]
         same = first_difference(token, right)
         length = len(token.encode())
@@ -140,6 +142,20 @@ def _unknown_token(
         context.unsure.append((message, connection))
     elif connection.questions:
         context.report_violation(message, "unasked", question=ASKED_BY[kind])
+
+
+def _may_answer_before(
+    context: MaexchenContext, connection: ClientConnection, kind: QuestionKind, ts_ns: int
+) -> bool:
+    """Return True if an answer may be a late one, to a question before the open one that was not captured."""
+    if connection.middle_ns is not None and ts_ns - connection.middle_ns <= MAX_WAIT_NS:
+        return True
+    before = context.previous
+    if kind != "join" or before is None or before.game.started_ns <= connection.stream.opened_ns:
+        return False
+    return ts_ns - before.game.started_ns <= MAX_WAIT_NS and all(
+        question.game_id != before.game.id for question in connection.questions.values()
+    )
 
 
 def _late(context: MaexchenContext, message: Message, question: Question) -> None:
