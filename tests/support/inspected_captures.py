@@ -87,7 +87,7 @@ def from_then_on(items: Sequence[Item], begin: int) -> list[Item]:
     for item in items[begin:]:
         if isinstance(item, Chunk):
             key = (item.stream, item.direction)
-            if key not in seen:
+            if key not in seen and item.stream.transport == "tcp":
                 seen.add(key)
                 late.append(Gap(item.stream, item.direction, item.ts_ns, 0, None))
         late.append(item)

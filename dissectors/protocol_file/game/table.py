@@ -46,6 +46,8 @@ class FileTable(GameTable):
         self._state = self._table = GameState(self.context, shared)
         """The state of what the current message belongs to: the table, or a room."""
         self._rooms = Rooms(plan.rooms, self.context, self._table) if plan.rooms is not None else None
+        self._gapped: set[int] = set()
+        """The streams whose messages are not all in the capture: one of them may have named the player."""
         self._requests = Requests(plan.specification.transport == "udp")
         self._log: BroadcastLog[_Broadcast] | None = None
         self._events = 0
@@ -101,6 +103,8 @@ class FileTable(GameTable):
         if not is_gap or stream.id in self._players.connections:
             for state in [self._table] if self._rooms is None else self._rooms.states():
                 state.doubt.begin(self._plan.changed_by[direction])
+        if is_gap:
+            self._gapped.add(stream.id)
         if self._rooms is not None:
             self._rooms.doubt(stream.id)
         if self._plan.keeps_requests:
@@ -109,6 +113,7 @@ class FileTable(GameTable):
     def closed(self, stream: Stream, ts_ns: int) -> None:
         if self._log is not None:
             self._log.forget(stream.id)
+        self._gapped.discard(stream.id)
         self._requests.close(stream.id)
         who = self._players.close(stream.id)
         if self._rooms is not None:
@@ -184,7 +189,9 @@ class FileTable(GameTable):
             scope.is_doubtful = False
             _let(event, scope)
             happens = event.when is None or event.when.holds(scope)
-            is_certain = has_certain_place and not scope.is_doubtful
+            # Whether it happens may depend on a player who is not known.
+            is_unclear = happens is None and who is None and message.stream.id in self._gapped
+            is_certain = has_certain_place and not scope.is_doubtful and not is_unclear
             if happens:
                 self._emit(event, scope, actor, message.ts_ns, message)
                 scope.states = self._state.states

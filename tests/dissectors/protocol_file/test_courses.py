@@ -6,18 +6,20 @@ below the name of its player if each has one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 
 import pytest
 from conversation import sentences
 from courses import COURSES, EXAMPLES, course
+from inspected_captures import errors, from_then_on
 from strength import every, times
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.game.view import Scene
 from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Chunk, Ids, Stream, port_of
-from kiebitz.dissectors.protocol_file.dissector import dissector_from
+from kiebitz.dissectors.model import Chunk, Findings, Gap, Ids, Item, Stream, port_of
+from kiebitz.dissectors.protocol_file.dissector import FileDissector, dissector_from
 from kiebitz.dissectors.protocol_file.reading.reader import read
 from kiebitz.dissectors.protocol_file.reading.trial import Trial
 from kiebitz.dissectors.testing import CHECKS
@@ -28,26 +30,38 @@ def lines_of(sample: str, sign: str) -> list[str]:
     return [line[2:] for line in lines if line.startswith(f"{sign} ")]
 
 
-@pytest.mark.parametrize(
-    "sample", sorted(path.stem for path in COURSES.glob("*.txt") if lines_of(path.stem, "="))
-)
-def test_events_and_board_of_a_sample(sample: str) -> None:
+def dissector_of(sample: str) -> FileDissector:
     reading = read(EXAMPLES[sample.split("-")[0]].read_text())
     assert not reading.remarks
-    dissector = dissector_from(reading.specification)
+    return dissector_from(reading.specification)
+
+
+def items_of(sample: str) -> list[Item]:
     conversations = course(sample)
-    port = port_of(conversations[0].server)
-    inspector = Inspector([dissector], Ids(), {(dissector.transport, port): dissector})
     streams = [Stream(n, each.transport, each.client, each.server, 0) for n, each in enumerate(conversations)]
-    items = [
+    items: list[Item] = [
         Chunk(stream, piece.direction, piece.ts_ns, piece.offset, piece.data)
         for stream, each in zip(streams, conversations, strict=True)
         for piece in each.pieces
     ]
-    for item in sorted(items, key=lambda item: item.ts_ns):
+    return sorted(items, key=lambda item: item.ts_ns)
+
+
+def found_in(items: Sequence[Item], dissector: FileDissector) -> Findings:
+    port = port_of(items[0].stream.server)
+    inspector = Inspector([dissector], Ids(), {(dissector.transport, port): dissector})
+    for item in items:
         inspector.feed(item)
     inspector.finish()
-    found = inspector.drain()
+    return inspector.drain()
+
+
+@pytest.mark.parametrize(
+    "sample", sorted(path.stem for path in COURSES.glob("*.txt") if lines_of(path.stem, "="))
+)
+def test_events_and_board_of_a_sample(sample: str) -> None:
+    dissector = dissector_of(sample)
+    found = found_in(items_of(sample), dissector)
     assert [each for each in found.diagnostics if each.severity != "note"] == []
     assert sentences(dissector, found) == lines_of(sample, "=")
     state: State = {}
@@ -80,3 +94,20 @@ def test_properties_of_all_protocols(name: str) -> None:
     assert max(map(len, trial.frames)) < 2_000
     for check in CHECKS:
         check(dissector, trial.frames, times(6, quick=2))
+
+
+@pytest.mark.parametrize("sample", sorted(path.stem for path in COURSES.glob("*.txt")))
+def test_missing_messages_cause_no_violations(sample: str) -> None:
+    """The capture begins in a game, or a message over TCP is lost."""
+    dissector = dissector_of(sample)
+    whole = items_of(sample)
+    codes = {violation.code for violation in errors(found_in(whole, dissector))}
+    for at in range(1, len(whole)):
+        found = [found_in(from_then_on(items_of(sample), at), dissector)]
+        if dissector.transport == "tcp":
+            items = items_of(sample)
+            lost = items[at]
+            assert isinstance(lost, Chunk)
+            items[at] = Gap(lost.stream, lost.direction, lost.ts_ns, lost.offset, len(lost.data))
+            found.append(found_in(items, dissector))
+        assert {violation.code for each in found for violation in errors(each)} <= codes, at
