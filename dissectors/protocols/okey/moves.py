@@ -18,7 +18,16 @@ from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Event, Message
 from kiebitz.dissectors.protocols.okey.context import ClientConnection, OkeyContext, OkeyGame, Place, Request
 from kiebitz.dissectors.protocols.okey.grammar import CODEC
-from kiebitz.dissectors.protocols.okey.tiles import DECK, OF_EACH, counted, is_joker, is_won, kind, tiles
+from kiebitz.dissectors.protocols.okey.tiles import (
+    DECK,
+    OF_EACH,
+    SEATS,
+    counted,
+    is_joker,
+    is_won,
+    kind,
+    tiles,
+)
 
 _NEEDS_LOBBY = frozenset(("DRAW", "PUTT", "WINC", "REDY", "RNAM", "RSTA"))
 _NEEDS_GAME = frozenset(("DRAW", "PUTT", "WINC"))
@@ -65,18 +74,40 @@ def _against_move(connection: ClientConnection, game: OkeyGame, name: str) -> Ob
     if name not in ("DRAW", "PUTT") or connection.seat is None:
         return None
     place = game.places[connection.seat]
-    count = place.count
-    if connection.turn is None:
+    count, turn = _after_requests(connection, place)
+    if turn is None:
         if name == "PUTT" and count == DECK and place.certain:
             return Objection("must-draw/turn", {"count": count})
         return None
-    if connection.turn != connection.seat:
+    if turn != connection.seat:
         return Objection("not-your-turn", {"name": name})
     if name == "DRAW" and count == DECK + 1:
         return Objection("must-put", {"count": count})
     if name == "PUTT" and count == DECK:
         return Objection("must-draw", {"count": count})
     return None
+
+
+def _after_requests(connection: ClientConnection, place: Place) -> tuple[int | None, int | None]:
+    """Return the number of tiles and the turn once the open requests are answered; None if unknown.
+
+    A client need not wait for a response: it sees the tile that it draws from the exchange stack.
+    """
+    count, turn = place.count, connection.turn
+    for request in connection.requests.waiting:
+        if not request.valid or request.doubtful:
+            continue
+        if request.name == "PUTT":
+            is_put = request.event_id is not None or count == DECK + 1
+            count, turn = DECK, _next_seat(turn) if is_put else None
+        elif request.name == "DRAW" and request.event_id is None:
+            count = None
+    return count, turn
+
+
+def _next_seat(seat: int | None) -> int | None:
+    """Return the seat that has the turn after this one."""
+    return None if seat is None else (seat + 1) % SEATS
 
 
 def against_put(place: Place, tile: str | None, deck: Sequence[str | None]) -> Objection | None:
@@ -279,6 +310,10 @@ def put(context: OkeyContext, message: Message, connection: ClientConnection) ->
     else:
         event = _puts(context, message, connection, game, seat, request, fields["valid"])
         message.event_id = event.id
+    is_put = fields["valid"] and (request is None or not request.doubtful)
+    if is_put and connection.turn == seat:
+        # The status that says so follows.
+        connection.turn = _next_seat(seat)
     if fields["won"]:
         _check_win(context, message, game, seat)
         if game.ending is None:
@@ -353,6 +388,9 @@ def puts(
     """Emit a put, or a refused one; `deck` is None if unknown."""
     place = game.places[seat]
     if valid:
+        if game.draw is not None and game.draw.data["seat"] == seat:
+            # Later draws are others, also if no status reaches this game.
+            game.draw = None
         place.count = DECK
         place.certain = deck is not None and len(tiles(deck)) == DECK
         place.deck = deck
