@@ -320,7 +320,7 @@ class XmlCodec(LayoutCodec):
         except InvalidElement as error:
             row = error.row or row
             # One diagnostic is enough.
-            violation = self.invalid(frame, row, error)
+            violation = lowered or self.invalid(frame, row, error)
             return Decoded(row, {}, "{}", False, (violation,))
         if of.blank_line:
             following = None if row.repeats else self._following
