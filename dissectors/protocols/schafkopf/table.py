@@ -274,8 +274,7 @@ def _sieger(context: SchafkopfContext, message: Message, connection: ClientConne
     if objection is not None:
         key, values = objection
         context.report_violation(message, key, **values)
-    elif not (played.play.over and played.play.certain):
-        shown = sum(trick.over for trick in played.play.tricks)
+    elif (shown := sum(trick.over for trick in played.play.tricks)) < TRICKS:
         context.report_violation(message, "tricks-missing", shown=shown, tricks=TRICKS)
     for seat in party:
         if seat != played.player and len(party) > 1:
