@@ -33,7 +33,7 @@ from snapshots import marked
 
 from kiebitz.dissectors.game.state import State, apply
 from kiebitz.dissectors.inspection.inspector import Inspector
-from kiebitz.dissectors.model import Chunk, Direction, Game, Ids, Item, Message
+from kiebitz.dissectors.model import Chunk, Diagnostic, Direction, Game, Ids, Item, Message
 from kiebitz.dissectors.protocols.catan.dissector import CATAN
 from kiebitz.dissectors.registry import BUILT_IN
 
@@ -90,6 +90,7 @@ class _Play:
         self._state: State = {}
         self._messages: dict[int, Message] = {}
         self._copies: Counter[int | None] = Counter()
+        self._diagnostics: list[Diagnostic] = []
         self._games: dict[int, Game] = {}
         self._sent: dict[tuple[int, Direction], bytes] = {}
 
@@ -143,9 +144,8 @@ class _Play:
     def show(self) -> None:
         """Add what was found since the last step."""
         new = self.inspector.drain()
-        for message in new.messages:
-            self._messages[message.id] = message
-            self._copies[message.event_id] += 1
+        self._messages |= {message.id: message for message in new.messages}
+        self._copies.update(message.event_id for message in new.messages)
         self._games |= {game.id: game for game in new.games}
         for event in new.events:
             apply(self._state, event.changes)
@@ -154,14 +154,15 @@ class _Play:
                 sentence = CATAN.presentation.describe(event)
                 data = {key: value for key, value in event.data.items() if value is not None}
                 self._add(f"{event.kind}{actor}, {self._copies[event.id]}x: {sentence} | {as_json(data)}")
-        for one in new.diagnostics:
-            if one.group != "network":
-                message = self._messages[one.message_id or 0]
-                text = " | ".join(part for part in (one.text, one.expected, one.clause) if part)
-                self._add(f"{one.severity} {one.code}, {one.blame}, {message.name}: {text}")
-                start, end = message.offset, message.offset + message.length
-                sent = self._sent[message.stream.id, message.direction][start:end]
-                self.lines.append(f"      {marked(sent, [(one.offset - start, one.length)])}")
+        self._diagnostics += [one for one in new.diagnostics if one.group != "network"]
+        # A message whose copies are awaited is returned only with its event.
+        while self._diagnostics and (message := self._messages.get(self._diagnostics[0].message_id or 0)):
+            one = self._diagnostics.pop(0)
+            text = " | ".join(part for part in (one.text, one.expected, one.clause) if part)
+            self._add(f"{one.severity} {one.code}, {one.blame}, {message.name}: {text}")
+            start, end = message.offset, message.offset + message.length
+            excerpt = self._sent[message.stream.id, message.direction][start:end]
+            self.lines.append(f"      {marked(excerpt, [(one.offset - start, one.length)])}")
 
     def _add(self, line: str) -> None:
         self.lines.append(f"    {marked(line.encode(), ())}")

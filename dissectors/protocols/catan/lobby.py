@@ -164,7 +164,10 @@ def _resources(context: CatanContext, observation: Observation, player: Player, 
         ):
             ours = hand.total
     was_known = hand.is_known
-    agrees = hand.apply_counts(counts)
+    if _is_outside(context, observation):
+        agrees = ours is None or ours == total(counts)
+    else:
+        agrees = hand.apply_counts(counts)
     if not agrees and context.is_certain():
         known = counts_text(ours) if ours is not None and ours != total(counts) else "other cards"
         context.report_violation_of(
@@ -179,6 +182,15 @@ def _resources(context: CatanContext, observation: Observation, player: Player, 
         )
     if not agrees or not was_known or ours is None:
         context.put_hand(player)
+
+
+def _is_outside(context: CatanContext, observation: Observation) -> bool:
+    """Return True if only clients that do not take part in the game received this.
+
+    Real servers introduce the players of a running game to them without any cards.
+    """
+    told = {context.connections.of(copy.stream).player for copy in observation.messages}
+    return context.game is not None and told.isdisjoint({None, *context.game.players})
 
 
 def _unannounced_theft(context: CatanContext, observation: Observation, player: Player, told: int) -> bool:
