@@ -16,9 +16,6 @@ from peers.shell import Host
 SILENCE_S = 15.0
 """Idle timeout of a client in seconds."""
 
-PUTS = 10
-"""Number of tiles to put until a planted fault lets somebody win."""
-
 
 class OkeyServer(Host):
     protocol = "okey"
@@ -30,7 +27,6 @@ class OkeyServer(Host):
         self._names = self.simulated.names
         self._heard: dict[Link, float] = {}
         self._decks: dict[int, list[str]] = {}
-        self._puts = 0
         self._asked: dict[str, Any] = {}
 
     # Connections.
@@ -81,9 +77,7 @@ class OkeyServer(Host):
     def _put(self, link: Link, held: list[str], fields: dict[str, Any]) -> dict[str, Any]:
         """Return a put as the simulated server may accept it."""
         tile, deck = fields["tile"], fields["deck"]
-        self._puts += 1
-        if self.has("lets-anybody-win") and self._puts > PUTS:
-            self._puts = 0
+        if self.has("lets-anybody-win"):
             super().request(link, "WINC", {})
             return {
                 "tile": "0:BLACK",
