@@ -117,8 +117,12 @@ def judge(case: Case, observed: ObservedBehaviour) -> Verdict:
     if case.harmless and observed.is_beyond and reactions == ("ignores",):
         why = f"it {did}, as it does at this point of an undisturbed game"
         return Verdict("INFORMATIONAL", why, reactions)
-    wanted = " or ".join(_RIGHT[each] for each in expectation.right)
     word: VerdictWord = "FAILED" if expectation.level == "must" else "NON-STRICT"
+    if reactions == ("ignores",) and expectation.answer and observed.sent_messages:
+        sent = ", ".join(dict.fromkeys(each.message for each in observed.sent_messages))
+        wanted = " or ".join(expectation.answer)
+        return Verdict(word, f"it sends {sent}, but {expectation.level} send {wanted}", reactions)
+    wanted = " or ".join(_RIGHT[each] for each in expectation.right)
     return Verdict(word, f"it {did}, and {expectation.level} {wanted}", reactions)
 
 
