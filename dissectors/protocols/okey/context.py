@@ -70,8 +70,6 @@ class OkeyGame(RunningGame, eq=False):
     cheated: bool = False
     status: Event | None = None
     """The latest event about the exchange stacks."""
-    status_stream: int | None = None
-    """The stream of its first message."""
     ending: Event | None = None
     """The event that ended it."""
 
@@ -178,6 +176,8 @@ class ClientConnection(msgspec.Struct, eq=False):
     """The client's current or latest game."""
     turn: int | None = None
     """The seat that has the turn, by the messages to this client; None if unknown."""
+    exchange: Slots | None = None
+    """The exchange stacks by the latest status to this client; None if it may be that of another game."""
     certain: bool = True
     certain_since_deal: bool = False
     """True if it is certain since its game was dealt."""

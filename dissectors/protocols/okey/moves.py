@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from kiebitz.dissectors.game.broadcast_dedup import REORDERED_NS
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Event, Message
 from kiebitz.dissectors.protocols.okey.context import ClientConnection, OkeyContext, OkeyGame, Place, Request
@@ -243,27 +242,28 @@ def drew(context: OkeyContext, message: Message, connection: ClientConnection) -
             game.put_deck(seat)
         return
     stack = request.fields.get("drawstack") if request is not None else None
-    _check_top(context, message, game, seat, stack, tile)
+    _check_top(context, message, connection, game, seat, stack, tile)
     event = draws(context, message, game, seat, stack, tile)
     message.event_id, message.game_id = event.id, event.game_id
     connection.turn = seat
 
 
 def _check_top(
-    context: OkeyContext, message: Message, game: OkeyGame, seat: int, stack: str | None, tile: str
+    context: OkeyContext,
+    message: Message,
+    connection: ClientConnection,
+    game: OkeyGame,
+    seat: int,
+    stack: str | None,
+    tile: str,
 ) -> None:
-    """Check that a tile drawn from an exchange stack was on its top."""
-    if stack != "e" or game.exchange is None or game.turn != seat:
+    """Check that a tile drawn from an exchange stack was on its top, by the status to this client."""
+    if stack != "e" or connection.exchange is None or connection.turn != seat:
         return
     if not context.announces_seats and game.places[seat - 1].stream_id is None:
         # The put was not captured: the known top may be that of another lobby's stack.
         return
-    told = game.status
-    by_another = game.status_stream != message.stream.id
-    if told is not None and by_another and message.ts_ns - told.ts_ns < REORDERED_NS:
-        # The status for another player may be later than this draw.
-        return
-    top = game.exchange[seat]
+    top = connection.exchange[seat]
     if top is not None and top != tile:
         context.report_violation(message, "other-tile", tile=tile, top=top)
 

@@ -26,6 +26,7 @@ def pushed(context: OkeyContext, message: Message, connection: ClientConnection)
     stacks: Slots = message.fields["exchangestacks"]
     turn: int = message.fields["currentplayeridx"]
     own = _own(context, message, connection)
+    connection.exchange = None
     unplaced = context.lobbies.get(None)
     others = [
         room.game for room in context.lobbies.values() if room.game is not None and room.game is not own
@@ -37,6 +38,7 @@ def pushed(context: OkeyContext, message: Message, connection: ClientConnection)
     for game in games:
         if _is_of(context, message, game, stacks, turn):
             if game is own:
+                connection.exchange = stacks
                 # With statuses of several lobbies, another player's turn is not certain.
                 connection.turn = turn if turn == connection.seat or not context.elsewhere else None
             elif unplaced is not None and unplaced.game in (own, game):
@@ -48,7 +50,7 @@ def pushed(context: OkeyContext, message: Message, connection: ClientConnection)
         if not _continues_elsewhere(context, stacks, turn):
             context.elsewhere = [*context.elsewhere, (stacks, turn)][-_MAX_ELSEWHERE:]
         return
-    connection.turn = turn
+    connection.turn, connection.exchange = turn, stacks
     _emit(context, message, own, stacks, turn)
 
 
@@ -184,7 +186,6 @@ def _emit(context: OkeyContext, message: Message, game: OkeyGame, stacks: Slots,
     data = {"exchange": stacks, "turn": turn, "name": name}
     key = ("status", game.game.id, tuple(stacks), turn)
     game.status = context.emit_broadcast(message, "status", name, data, game, key)
-    game.status_stream = message.stream.id
 
 
 def _move(before: Slots, turn_before: int, drawn: bool, stacks: Slots, turn: int) -> Move | None:
