@@ -247,7 +247,9 @@ def test_a_flood_from_one_address_evicts_its_own_connections(many_files: None) -
         early.sendall(b"\r\n")
         assert early.recv(100).startswith(b"HTTP/1.1 200 ")
         assert server.sockets() < PENDING + SPARE_FILES
-        assert flood[0].recv(100) == b""
+        # What it sent may not have been read when it was closed.
+        with suppress(ConnectionResetError):
+            assert flood[0].recv(100) == b""
 
 
 @pytest.mark.full

@@ -161,13 +161,14 @@ def test_a_class_of_files_without_a_server(address: str, look: Look, tmp_path: P
     for name, data, words in HOSTILE:
         choose(sight, {"name": name, "mimeType": "", "buffer": data})
         sight.until(partial(_is_told, sight, words), f"{name} is refused")
+    sight.one("#opener-button").click()
     for index, title in enumerate(("Okey", "Schafkopf")):
         sight.one("#session").select_option(index=index)
         sight.until(partial(_is_titled, sight, title), "the other session is still there")
     sight.one("#opener-button").click()
 
     # A protocol file with a mistake, at its line, and without.
-    sight.one("summary").click()
+    sight.one("#opener summary").click()
     sight.one("#opener-protocol").fill(_BROKEN)
     sight.one("#opener-use").click()
     sight.until(lambda: "interger" in sight.text("#opener-problem"), "the mistake is shown")
