@@ -15,7 +15,7 @@ from kiebitz.dissectors.protocols.okey.context import (
     Place,
 )
 from kiebitz.dissectors.protocols.okey.grammar import CODEC
-from kiebitz.dissectors.protocols.okey.moves import wrong_start
+from kiebitz.dissectors.protocols.okey.requests import wrong_start
 from kiebitz.dissectors.protocols.okey.tiles import DECK, STOCK, is_won, tiles
 
 

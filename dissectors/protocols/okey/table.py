@@ -1,7 +1,7 @@
 """The Okey table: from messages to players, lobbies, deals, draws, puts and wins.
 
-`lobby.py`, `deals.py`, `moves.py` and `status.py` handle most messages; this module matches responses with
-requests, acknowledgements with pushes, and the copies of chat.
+`lobby.py`, `deals.py`, `moves.py` and `status.py` handle most messages, and `requests.py` checks those of the
+clients; this module matches responses with requests, acknowledgements with pushes, and the copies of chat.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kiebitz.dissectors.game.context import label
 from kiebitz.dissectors.game.table import GameTable
 from kiebitz.dissectors.grammar.grammar import MessageType
 from kiebitz.dissectors.model import Direction, Findings, Ids, Message, Stream, TableInfo
-from kiebitz.dissectors.protocols.okey import deals, lobby, moves, status
+from kiebitz.dissectors.protocols.okey import deals, lobby, moves, requests, status
 from kiebitz.dissectors.protocols.okey.context import ClientConnection, OkeyContext, Request
 
 _PADDING = "lists are padded with % in place of a blank (last dialect)"
@@ -122,7 +122,7 @@ class OkeyTable(GameTable):
         if message.name.startswith("+"):
             self._acknowledged(message, row, connection)
             return
-        doubtful = valid and not moves.check_request(self.context, message, row, connection, frame)
+        doubtful = valid and not requests.check_request(self.context, message, row, connection, frame)
         if valid or message.name in _REFUSED:
             fields = message.fields if message.name in _NEEDED else {}
             connection.requests.add(Request(message.name, fields, valid, doubtful))
