@@ -247,7 +247,7 @@ def relaying(
     """
     modes = [option for line in lines for option in line.options]
     listening = [*modes, *options].count("-m")
-    command = [*KIEBITZ, "relay", *modes, "-w", str(database), "--max-connections", "8", "-q", *options]
+    command = [*KIEBITZ, "relay", *modes, "-w", str(database), "--max-connections", "32", "-q", *options]
     with ExitStack() as ending:
         stderr = database.with_suffix(".err")
         process = subprocess.Popen(
