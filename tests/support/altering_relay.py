@@ -179,7 +179,11 @@ class Line:
             for group in [[one] for one in said] if self.transport == "udp" else [said]:
                 self.say(direction, b"".join(step.data for _, step in group))
                 for at, step in group:
-                    self.hear(direction, altered.get(at, [step.data]))
+                    if (wanted := altered.get(at, [step.data])) or self.transport == "tcp":
+                        self.hear(direction, wanted)
+                    else:
+                        # Else what follows from the other side might arrive before it.
+                        self.hears_nothing(direction)
                 for at, _ in group:
                     self.hear(OPPOSITE[direction], back.get(at, ()))
 
