@@ -252,6 +252,13 @@ class OkeyContext(GameContext):
         """Return the connection of a player."""
         return next((connection for connection in self.connections.values() if connection.name == name), None)
 
+    def doubt_unknown_lobbies(self) -> None:
+        """Rely on no deal in an unknown lobby if more clients play there than one lobby has."""
+        unknown = [each for each in self.connections.values() if each.lobby is None and each.game is not None]
+        if len(unknown) > SEATS:
+            for connection in unknown:
+                connection.certain_since_deal = False
+
     def lobby(self, number: int | None) -> LobbyRoom:
         """Return a lobby, created if unknown; None is that of games whose beginning was not captured."""
         room = self.lobbies.get(number)

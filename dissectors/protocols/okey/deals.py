@@ -47,8 +47,8 @@ def dealt(
     game.put_deck(seat)
     game.put_count(seat, min(max(len(tiles(deck)), DECK), DECK + 1))
     connection.turn = None
-    # Clients of several lobbies cannot be told apart until their numbers are known.
-    connection.certain_since_deal = not returns and certain and room.number is not None
+    connection.certain_since_deal = not returns and certain
+    context.doubt_unknown_lobbies()
     if not certain:
         place.certain, place.count = False, None
     elif not returns and _is_right(context, message, row, game, place, frame):

@@ -77,6 +77,7 @@ def _own(context: OkeyContext, message: Message, connection: ClientConnection) -
     ):
         room = context.lobby(None)
         connection.game = room.game or context.begin(room, message.ts_ns, False)
+        context.doubt_unknown_lobbies()
     coming = connection.requests.first("JLOB")
     if connection.game is None and coming is not None and coming.valid:
         entered = context.lobbies.get(coming.fields["n"])
