@@ -144,25 +144,28 @@ class Requests(msgspec.Struct, eq=False):
         """Add a request."""
         self.waiting.append(request)
         if len(self.waiting) > _MAX_WAITING:
-            self._remove(1)
+            self._remove(0, 1)
 
     def first(self, name: str) -> Request | None:
         """Return the first open request of a name."""
         return next((request for request in self.waiting if request.name == name), None)
 
-    def answered(self, name: str, refused: bool) -> Request | None:
-        """Remove and return the request of a response; an invalid one can only have been refused."""
+    def answered(self, name: str, refused: bool, at_once: bool = False) -> Request | None:
+        """Remove and return the request of a response; an invalid one can only have been refused.
+
+        One that is answered `at_once`, as a heartbeat is, says nothing of the requests before it.
+        """
         for number, request in enumerate(self.waiting):
             if request.name == name and (request.valid or refused):
-                if number >= self._before:
+                if number >= self._before and not at_once:
                     self.unread.answered(name)
-                self._remove(number + 1)
+                self._remove(number if at_once else 0, number + 1)
                 return request
         return None
 
-    def _remove(self, count: int) -> None:
-        del self.waiting[:count]
-        self._before = max(0, self._before - count)
+    def _remove(self, first: int, end: int) -> None:
+        del self.waiting[first:end]
+        self._before -= max(0, min(end, self._before) - first)
 
 
 class ClientConnection(msgspec.Struct, eq=False):

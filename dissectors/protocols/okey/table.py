@@ -138,7 +138,7 @@ class OkeyTable(GameTable):
 
     def _response(self, message: Message, row: MessageType, connection: ClientConnection) -> None:
         name = message.name[1:]
-        connection.answered = connection.requests.answered(name, _is_refusal(message))
+        connection.answered = connection.requests.answered(name, _is_refusal(message), row.heartbeat)
         if connection.answered is None:
             # The request was not seen; the client may have rejoined a game dealt before.
             connection.certain_since_deal = False
