@@ -143,7 +143,16 @@ class _UdpConnection(Connection):
     transport: asyncio.DatagramTransport
 
     def write(self, data: bytes) -> None:
-        self.transport.sendto(data, self._to)
+        if data:
+            self.transport.sendto(data, self._to)
+            return
+        # Python 3.11's transports send no empty datagram.
+        number = os.dup(self.transport.get_extra_info("socket").fileno())
+        with socket.socket(fileno=number) as sock, suppress(OSError):
+            if self._to is None:
+                sock.send(data)
+            else:
+                sock.sendto(data, self._to)
 
     def send_eof(self) -> None:
         # UDP has no end of a direction.
