@@ -8,7 +8,7 @@ behind one address, or was duplicated by the network.
 
 A new entry moves its stream's cursor to the end, past entries without a copy on this stream. It may have been
 a copy with a different key; so if the next copies match entries that were passed over, the cursor goes back
-there.
+there. Where later messages may overtake a copy, such entries are no older than that takes.
 """
 
 from __future__ import annotations

@@ -168,7 +168,8 @@ def test_a_broken_message_has_one_diagnostic(
         ]
         assert decoded.valid or len(severe) <= 1
         # It may be a note: of a byte order mark alone, or of capital letters in CGML.
-        assert decoded.valid or decoded.violations or not frame.strip()
+        noted = {violation.code for violation in decoded.violations} & {"byte-order-mark", "upper-case"}
+        assert decoded.valid or severe or noted or not frame.strip()
 
 
 # Any bytes.

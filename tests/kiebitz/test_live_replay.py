@@ -16,6 +16,7 @@ from live_replays import ended, playing
 from maexchen_programs import Player, Server, play
 from processes_and_rows import KIEBITZ, PATIENCE_S, free_port, rows, running
 from rotating_relays import relaying
+from session_factory import Conversation, record
 from strength import a_few
 
 from kiebitz.dissectors.model import Transport
@@ -73,6 +74,24 @@ def test_both_sides_played_to_each_other_through_a_relay_are_the_same_game(
     compared = in_this_process("diff", str(recorded), str(relayed))
     assert compared.status == 0, compared.out
     assert "are the same" in compared.out
+
+
+def test_empty_datagrams_are_sent_by_both_sides(tmp_path: Path) -> None:
+    port = free_port("udp")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.settimeout(PATIENCE_S)
+        said = Conversation().says(b"REGISTER;alice").says(b"").says(b"ROLL;x")
+        peer.bind(("127.0.0.1", port))
+        kiebitz("replay", record(tmp_path / "said.db", said.items), "--connect", f"127.0.0.1:{port}", "-q")
+        assert [peer.recv(100) for _ in said.items] == [b"REGISTER;alice", b"", b"ROLL;x"]
+    heard = Conversation().says(b"REGISTER;alice").hears(b"").hears(b"REGISTERED")
+    with (
+        playing(record(tmp_path / "heard.db", heard.items), "--serve", f"127.0.0.1:{port}", "-q"),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer,
+    ):
+        peer.settimeout(PATIENCE_S)
+        peer.sendto(b"REGISTER;alice", ("127.0.0.1", port))
+        assert [peer.recv(100) for _ in heard.items[1:]] == [b"", b"REGISTERED"]
 
 
 # The clients' side of a game that these tests' own server plays once more, with tokens of its own.

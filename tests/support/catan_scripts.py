@@ -90,7 +90,7 @@ class _Play:
         self._state: State = {}
         self._messages: dict[int, Message] = {}
         self._copies: Counter[int | None] = Counter()
-        self._diagnostics: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         self._games: dict[int, Game] = {}
         self._sent: dict[tuple[int, Direction], bytes] = {}
 
@@ -154,10 +154,10 @@ class _Play:
                 sentence = CATAN.presentation.describe(event)
                 data = {key: value for key, value in event.data.items() if value is not None}
                 self._add(f"{event.kind}{actor}, {self._copies[event.id]}x: {sentence} | {as_json(data)}")
-        self._diagnostics += [one for one in new.diagnostics if one.group != "network"]
+        self.diagnostics += [one for one in new.diagnostics if one.group != "network"]
         # A message whose copies are awaited is returned only with its event.
-        while self._diagnostics and (message := self._messages.get(self._diagnostics[0].message_id or 0)):
-            one = self._diagnostics.pop(0)
+        while self.diagnostics and (message := self._messages.get(self.diagnostics[0].message_id or 0)):
+            one = self.diagnostics.pop(0)
             text = " | ".join(part for part in (one.text, one.expected, one.clause) if part)
             self._add(f"{one.severity} {one.code}, {one.blame}, {message.name}: {text}")
             start, end = message.offset, message.offset + message.length
@@ -180,4 +180,5 @@ def played(block: Block, mirrored: bool = False) -> str:
     for step in ["end", *steps]:
         for _ in play.take(step):
             pass
+    assert not play.diagnostics
     return "\n".join(play.lines)

@@ -189,8 +189,10 @@ def _is_outside(context: CatanContext, observation: Observation) -> bool:
 
     Real servers introduce the players of a running game to them without any cards.
     """
-    told = {context.connections.of(copy.stream).player for copy in observation.messages}
-    return context.game is not None and told.isdisjoint({None, *context.game.players})
+    if context.game is None:
+        return False
+    inside = {None, *context.game.players}
+    return all(context.connections.of(copy.stream).player not in inside for copy in observation.messages)
 
 
 def _unannounced_theft(context: CatanContext, observation: Observation, player: Player, told: int) -> bool:

@@ -255,6 +255,12 @@ class OkeyContext(GameContext):
         """Return the connection of a player."""
         return next((connection for connection in self.connections.values() if connection.name == name), None)
 
+    def player_at(self, game: OkeyGame, seat: int) -> ClientConnection | None:
+        """Return the connection of the player at a place of a game, if it is in the capture."""
+        stream_id = game.places[seat].stream_id
+        connection = self.connections.get(stream_id) if stream_id is not None else None
+        return connection if connection is not None and connection.game is game else None
+
     def doubt_unknown_lobbies(self) -> None:
         """Rely on no deal in an unknown lobby if more clients play there than one lobby has."""
         unknown = [each for each in self.connections.values() if each.lobby is None and each.game is not None]

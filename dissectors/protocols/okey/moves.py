@@ -127,13 +127,11 @@ def _seat(context: OkeyContext, connection: ClientConnection, game: OkeyGame) ->
     seat = connection.turn
     if connection.seat is not None or seat is None:
         return connection.seat
-    place = game.places[seat]
-    seated = context.connections.get(place.stream_id) if place.stream_id is not None else None
-    if seated is not None and seated.game is game:
+    if context.player_at(game, seat) is not None:
         # The games of two lobbies cannot be told apart yet.
         return None
     connection.seat = seat
-    place.stream_id = connection.stream.id
+    game.places[seat].stream_id = connection.stream.id
     game.put_place(seat, connection.name)
     return seat
 

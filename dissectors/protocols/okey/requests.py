@@ -87,15 +87,10 @@ def _after_requests(connection: ClientConnection, place: Place) -> tuple[int | N
             continue
         if request.name == "PUTT":
             is_put = request.event_id is not None or count == DECK + 1
-            count, turn = DECK, _next_seat(turn) if is_put else None
+            count, turn = DECK, (turn + 1) % SEATS if is_put and turn is not None else None
         elif request.name == "DRAW" and request.event_id is None:
             count = None
     return count, turn
-
-
-def _next_seat(seat: int | None) -> int | None:
-    """Return the seat that has the turn after this one."""
-    return None if seat is None else (seat + 1) % SEATS
 
 
 def against_put(place: Place, tile: str | None, deck: Sequence[str | None]) -> Objection | None:

@@ -107,9 +107,7 @@ def _settle(context: OkeyContext, message: Message, game: OkeyGame, move: Move, 
     seat = game.turn
     assert seat is not None
     place = game.places[seat]
-    connection = context.connections.get(place.stream_id) if place.stream_id is not None else None
-    if connection is not None and connection.game is not game:
-        connection = None
+    connection = context.player_at(game, seat)
     if move == "put":
         tile = stacks[(seat + 1) % SEATS]
         if game.put == tile or (connection is not None and _settle_put(context, message, connection, tile)):
