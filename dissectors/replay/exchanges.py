@@ -53,10 +53,11 @@ class Exchanges:
             elif line.direction == "s2c" and returned & kinds[line.number]:
                 asked[line.role.number] = exchange = Exchange(line, [])
                 found.append(exchange)
-        self._pending = [exchange for exchange in found if exchange.answers]
-        self.by_answer = {line.number: exchange for exchange in self._pending for line in exchange.answers}
+        self._pending = found
+        self.by_answer = {line.number: exchange for exchange in found for line in exchange.answers}
         """The exchanges by the numbers of their answers."""
-        self._span = (self._pending[0].question.number, max(self.by_answer)) if self._pending else (1, 0)
+        first = next((exchange.question.number for exchange in found if exchange.answers), 1)
+        self._span = (first, max(self.by_answer, default=0))
 
     def covers(self, line: RecordedLine) -> bool:
         """Return True if a message is between the first question and the last answer."""
@@ -71,11 +72,14 @@ class Exchanges:
         """Choose and return the exchange for a live question to this role; None if the record has none.
 
         It is the next one with a question of this name. If several players were asked in a row, each gives
-        their own answer.
+        their own answer, or none.
         """
         same = [*_first_run(self._pending, name)]
         if not same:
             return None
+        # Nobody waits for a question without an answer, so those that are passed end here.
+        passed = self._pending.index(same[0])
+        self._pending[:passed] = [one for one in self._pending[:passed] if one.answers]
         own = (exchange for exchange in same if exchange.question.role.number == role)
         chosen = next(own, same[0])
         self._pending.remove(chosen)

@@ -138,6 +138,8 @@ class _RoleProgress(msgspec.Struct, eq=False):
     ours: deque[int] = msgspec.field(default_factory=deque)
     greets: bool = False
     """True if the very first line is ours."""
+    unanswered_heartbeats: int = 0
+    """Number of heartbeats of the peer that the record, as far as it is known, does not answer."""
     connection: int | None = None
     absent: bool = False
     """True if no client connected for this role, and the replay continues without it."""
@@ -163,6 +165,8 @@ class ReplayPeer:
         self._policy = policy
         self._dissectors = dissectors
         self._connections: dict[int, _LiveConnection] = {}
+        self._immediate: set[int] = set()
+        """The numbers of our answers to heartbeats, which are sent whenever the live peer asks."""
         self._acted: set[tuple[int, int | None]] = set()
         """Our actions since the peer was last awaited: role and event."""
         self._progress = {
@@ -181,7 +185,14 @@ class ReplayPeer:
         if line.direction == self._plays:
             progress.greets = progress.greets or progress.expected_lines.next is None
             progress.ours.append(line.number)
-        elif not self._row(line, lambda row: row.heartbeat):
+            if progress.unanswered_heartbeats and self._row(
+                line, lambda row: row.heartbeat and bool(row.answers)
+            ):
+                progress.unanswered_heartbeats -= 1
+                self._immediate.add(line.number)
+        elif self._row(line, lambda row: row.heartbeat):
+            progress.unanswered_heartbeats += 1
+        else:
             progress.expected_lines.expect(line)
 
     # Actions.
@@ -232,8 +243,7 @@ class ReplayPeer:
 
     def _send_line(self, progress: _RoleProgress, line: RecordedLine, since_ns: int) -> Iterator[PeerAction]:
         progress.ours.popleft()
-        if self._row(line, lambda row: row.heartbeat and bool(row.answers)):
-            # It is sent whenever the live peer asks.
+        if line.number in self._immediate:
             return
         yield from self._await_client(progress)
         if progress.connection is not None and not self.stopped:

@@ -10,6 +10,9 @@ Two diagnostics are the same if code, severity, blamed side, direction and messa
 places are: the same event or, for a message without an event, the connection of the same player near the
 same events. Texts and byte positions are not compared, as they contain values that a server generates. A
 deviation that is noted once per table has no place.
+
+A server may repeat a state. If it does so soon, the message has the event that it repeats, and later none.
+So diagnostics of equal texts near the same events are the same with different events as well.
 """
 
 from __future__ import annotations
@@ -68,18 +71,26 @@ class SessionDiagnostics:
 class _Placed(msgspec.Struct, eq=False):
     """A diagnostic with its place.
 
-    `place` is equal for the same event, or for connections of the same player. For a message without an
-    event, `events` has the numbers of the common events on its connection, ascending, and `latest` is that
-    of the last one before it.
+    `event` is equal for the same event, and None without one; `connection` is equal for connections of the
+    same player. `events` has the numbers of the common events on the connection, ascending, and `latest` is
+    that of the last one before the diagnostic.
     """
 
     diagnostic: StoredDiagnostic
-    place: Hashable
+    event: Hashable = None
+    connection: tuple[int, ...] = ()
     latest: int = -1
     events: Sequence[int] = ()
 
+    @property
+    def place(self) -> Hashable:
+        """The event, or the connection."""
+        return self.event if self.event is not None else self.connection
+
     def is_near(self, other: _Placed) -> bool:
-        """Return True if few events separate two diagnostics of equal places."""
+        """Return True if both have the same event, or one has none and few events separate them."""
+        if self.event is not None and other.event is not None:
+            return self.event == other.event
         return any(
             abs(bisect_right(events, self.latest) - bisect_right(events, other.latest)) <= _MAX_DISTANCE
             for events in (self.events, other.events)
@@ -111,7 +122,7 @@ def compare_diagnostics(
 
 def compare_others(a: SessionDiagnostics, b: SessionDiagnostics) -> list[DiagnosticDifference]:
     """Return the diagnostics of streams without a table that only one side has."""
-    placed = [[_Placed(one, None) for one in side.take_others()] for side in (a, b)]
+    placed = [[_Placed(one) for one in side.take_others()] for side in (a, b)]
     return _differences(None, *_unmatched_diagnostics(*placed))
 
 
@@ -132,24 +143,22 @@ def _place(
         common: The ids of the events that both sessions have, in an order that both sides share.
     """
     numbers = {event_id: number for number, event_id in enumerate(common)}
-    streams = {one.stream.id for one in rows if one.event_id is None}
     players: dict[int, list[int]] = {}
-    if streams:
-        for player, theirs in streams_by_player(side, table)[0].items():
-            for stream in theirs:
-                players.setdefault(stream, []).append(who[player])
-    reports = _reports(side, numbers, streams)
+    for player, theirs in streams_by_player(side, table)[0].items():
+        for stream in theirs:
+            players.setdefault(stream, []).append(who[player])
+    reports = _reports(side, numbers, {one.stream.id for one in rows})
     placed: list[_Placed] = []
     for one in rows:
+        event: Hashable = None
         if one.code == DIALECT:
-            placed.append(_Placed(one, one.text))
+            event = one.text
         elif one.event_id is not None:
             # An event that the other session lacks is equal to none there.
-            placed.append(_Placed(one, numbers.get(one.event_id, (id(side), one.event_id))))
-        else:
-            known = reports.get(one.stream.id, _NO_REPORTS)
-            acting = tuple(sorted(players.get(one.stream.id, ())))
-            placed.append(_Placed(one, acting, known.latest(one.ts_ns), known.events))
+            event = numbers.get(one.event_id, (id(side), one.event_id))
+        known = reports.get(one.stream.id, _NO_REPORTS)
+        acting = tuple(sorted(players.get(one.stream.id, ())))
+        placed.append(_Placed(one, event, acting, known.latest(one.ts_ns), known.events))
     return placed
 
 
@@ -192,7 +201,11 @@ def _reports(
 
 def _unmatched_diagnostics(a: Sequence[_Placed], b: Sequence[_Placed]) -> tuple[list[StoredDiagnostic], ...]:
     """Return the diagnostics of each side without a partner; those of equal texts are matched first."""
-    for key in (lambda one: (one.diagnostic.text, _key(one)), _key):
+    for key in (
+        lambda one: (one.diagnostic.text, _key(one, one.place)),
+        lambda one: _key(one, one.place),
+        lambda one: (one.diagnostic.text, _key(one, one.connection)),
+    ):
         groups: dict[Hashable, tuple[list[_Placed], list[_Placed]]] = {}
         for number, side in enumerate((a, b)):
             for one in side:
@@ -205,9 +218,9 @@ def _unmatched_diagnostics(a: Sequence[_Placed], b: Sequence[_Placed]) -> tuple[
     return [one.diagnostic for one in a], [one.diagnostic for one in b]
 
 
-def _key(one: _Placed) -> Hashable:
+def _key(one: _Placed, place: Hashable) -> Hashable:
     found = one.diagnostic
-    return found.code, found.severity, found.blame, found.direction, found.message, one.place
+    return found.code, found.severity, found.blame, found.direction, found.message, place
 
 
 def _unpaired(a: list[_Placed], b: list[_Placed]) -> tuple[list[_Placed], list[_Placed]]:

@@ -111,6 +111,18 @@ def test_times_and_ports_are_no_difference(capture: str, tmp_path: Path) -> None
     assert (done.status, done.err) == (0, "")
 
 
+def test_a_state_that_is_repeated_sooner_is_no_difference(tmp_path: Path) -> None:
+    """Soon, it is the same event, and later none."""
+
+    def faster(said: list[Said]) -> list[Said]:
+        return [
+            dataclasses.replace(one, ts_ns=said[0].ts_ns + (one.ts_ns - said[0].ts_ns) // 50) for one in said
+        ]
+
+    done = compared(tmp_path, "catan-infrarot-game2-3p.pcap.gz", faster)
+    assert (done.status, done.err) == (0, "")
+
+
 @pytest.mark.full(but=1)
 @pytest.mark.parametrize("capture", few_captures(sorted(path.name for path in CAPTURES.glob("*.pcap*"))))
 def test_a_session_and_itself_are_the_same(capture: str) -> None:

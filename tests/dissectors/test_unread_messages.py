@@ -43,7 +43,7 @@ def check(game: Game, direction: Direction, most: int) -> None:
 @DIRECTIONS
 @pytest.mark.parametrize("capture", few_captures(RECORDED))
 def test_the_other_side_is_not_blamed(capture: str, direction: Direction) -> None:
-    check(game_of(capture), direction, times(400, 12))
+    check(game_of(capture), direction, times(100, 12))
 
 
 @pytest.mark.full
@@ -66,7 +66,7 @@ def test_no_client_is_blamed_for_a_message_to_another_one(capture: str) -> None:
     game, chance = game_of(capture), random.Random(2)
     before = blamed(game, "client")
     chosen = [*other_values(game, chance)]
-    chosen = chance.sample(chosen, min(times(200, 12), len(chosen)))
+    chosen = chance.sample(chosen, min(times(100, 12), len(chosen)))
     found = [
         f"{data!r} (stream {message.stream.id}, {message.offset}): {accusation} {text}"
         for (_, message, data), after in blamed_after_each(game, chosen, readable=True)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kiebitz.dissectors.game.broadcast_dedup import SWAPPED_NS
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Message, Stream
 from kiebitz.dissectors.protocols.catan.board import Board, at, placement_problem, spot
@@ -79,8 +78,8 @@ def check_request(
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
     # If the client has not received the turn yet, it may have sent the request before.
-    is_sure = told_ns >= game.turned_ns or observation.ts_ns - game.turned_ns >= SWAPPED_NS
-    if observation.name in _NEED_TURN and whose is not None and whose is not player and is_sure:
+    is_told = told_ns >= game.turned_ns
+    if observation.name in _NEED_TURN and whose is not None and whose is not player and is_told:
         return RequestViolation("out-of-turn/asked", (), {"whose": whose.name})
     if player.status not in (_STATUS.get(observation.name), None) and observation.name in _STATUS:
         return RequestViolation("not-now", (), {"status": player.status})

@@ -53,7 +53,7 @@ def test_protocols_of_the_test_data(check: Check, name: str) -> None:
 @some_formats
 @each_check
 def test_each_format(check: Check, framing: str, of: str) -> None:
-    check(protocol(framing, of), frames_of(framing, of), times(60, quick=2))
+    check(protocol(framing, of), frames_of(framing, of), times(20, quick=2))
 
 
 @pytest.mark.full(but=2)
