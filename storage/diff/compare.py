@@ -18,7 +18,7 @@ So diagnostics of equal texts near the same events are the same with different e
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -201,11 +201,12 @@ def _reports(
 
 def _unmatched_diagnostics(a: Sequence[_Placed], b: Sequence[_Placed]) -> tuple[list[StoredDiagnostic], ...]:
     """Return the diagnostics of each side without a partner; those of equal texts are matched first."""
-    for key in (
+    keys: tuple[Callable[[_Placed], Hashable], ...] = (
         lambda one: (one.diagnostic.text, _key(one, one.place)),
         lambda one: _key(one, one.place),
         lambda one: (one.diagnostic.text, _key(one, one.connection)),
-    ):
+    )
+    for key in keys:
         groups: dict[Hashable, tuple[list[_Placed], list[_Placed]]] = {}
         for number, side in enumerate((a, b)):
             for one in side:
