@@ -121,7 +121,7 @@ _BOMB_PAYLOAD = 60
 
 
 def bomb() -> bytes:
-    """Return a small file that unpacks to a big capture: one datagram, once a second, 100,000 times."""
+    """Return a small file that unpacks to a big capture: one datagram, once a second, 150,000 times."""
     capture = CAPTURE.read_bytes()
     begin = int.from_bytes(capture[24:28], "little")
     # The Ethernet, IP and UDP headers of the first packet, with the lengths of a longer one.
@@ -130,7 +130,7 @@ def bomb() -> bytes:
     udp[4:8] = (8 + _BOMB_PAYLOAD).to_bytes(2) + bytes(2)
     packet = bytes(ethernet + ip + udp) + bytes(_BOMB_PAYLOAD)
     size = len(packet).to_bytes(4, "little") * 2
-    records = ((begin + second).to_bytes(4, "little") + bytes(4) + size + packet for second in range(100_000))
+    records = ((begin + second).to_bytes(4, "little") + bytes(4) + size + packet for second in range(150_000))
     return gzip.compress(capture[:24] + b"".join(records))
 
 
