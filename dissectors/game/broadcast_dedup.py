@@ -193,13 +193,18 @@ class BroadcastLog(Generic[Record]):
                 return number
         return None
 
-    def add(self, stream_id: int, key: Hashable, record: Record) -> None:
-        """Log a new broadcast, whose first copy arrived on this stream."""
+    def add(self, stream_id: int, key: Hashable, record: Record, to_one: bool = False) -> None:
+        """Log a new broadcast, whose first copy arrived on this stream.
+
+        It may have been sent `to_one` client only; then it says nothing of copies of earlier broadcasts.
+        """
         entry = self._append(key, record)
         entry.streams.add(stream_id)
         cursor = self._cursors.get(stream_id)
         if cursor is None:
             cursor = self._cursors[stream_id] = _Cursor(0, self._first)
+        elif to_one:
+            return
         place = self._first + len(self._entries)
         if cursor.news:
             cursor.news += 1

@@ -102,8 +102,18 @@ class ObservationMerger:
         self._bytes = 0
         """Size of the waiting messages in bytes."""
 
-    def add(self, message: Message, row: MessageType, frame: bytes, to_all: Hashable = None) -> None:
-        """Add the next message; with `to_all`, it is a copy of the message with an equal key."""
+    def add(
+        self,
+        message: Message,
+        row: MessageType,
+        frame: bytes,
+        to_all: Hashable = None,
+        is_answer: bool = False,
+    ) -> None:
+        """Add the next message; with `to_all`, it is a copy of the message with an equal key.
+
+        An answer to this client may have no other copies.
+        """
         if len(frame) > MAX_KEPT_LENGTH:
             frame = b""
         if self._waiting:
@@ -111,7 +121,7 @@ class ObservationMerger:
         if to_all is None:
             self._add_new(Observation(row, message, frame, message.ts_ns, [message]))
         else:
-            self._hear_copy(message, row, frame, to_all)
+            self._hear_copy(message, row, frame, to_all, is_answer)
 
     def _add_new(self, observation: Observation) -> None:
         """Pass on a new observation, unless it has to wait."""
@@ -122,14 +132,16 @@ class ObservationMerger:
         else:
             self._emit(observation)
 
-    def _hear_copy(self, message: Message, row: MessageType, frame: bytes, version: Hashable) -> None:
+    def _hear_copy(
+        self, message: Message, row: MessageType, frame: bytes, version: Hashable, is_answer: bool
+    ) -> None:
         stream_id = message.stream.id
         may_be_late = not (isinstance(version, PartialView) and version.to_one)
         logged = self._log.match_copy(stream_id, version, message.ts_ns, may_be_late)
         if logged is None:
             observation = Observation(row, message, frame, message.ts_ns, [message])
             observation.logged = _LoggedObservation(version, message.ts_ns, observation)
-            self._log.add(stream_id, version, observation.logged)
+            self._log.add(stream_id, version, observation.logged, to_one=is_answer or not may_be_late)
             if isinstance(version, PartialView) and version.open is None:
                 observation.awaits = self._may_reveal(observation) - {stream_id}
             self._add_new(observation)

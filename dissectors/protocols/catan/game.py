@@ -27,6 +27,8 @@ COSTS = {
 }
 CARD_COST = {"Wolle": 1, "Getreide": 1, "Erz": 1}
 
+HAS_THE_TURN = ("Dorf bauen", "Straße bauen", "Würfeln", "Räuber versetzen", "Handeln oder Bauen", "Bauen")
+"""Statuses of the player whose turn it is; a faulty server gives them to several players at a time."""
 
 POINTS_TO_WIN = 10
 

@@ -7,7 +7,7 @@ from typing import Any
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import LOST, Message
 from kiebitz.dissectors.protocols.catan.context import CatanContext
-from kiebitz.dissectors.protocols.catan.game import Player
+from kiebitz.dissectors.protocols.catan.game import HAS_THE_TURN, Player
 from kiebitz.dissectors.protocols.catan.ledger import (
     DISCARD,
     MONOPOLY,
@@ -20,7 +20,6 @@ from kiebitz.dissectors.protocols.catan.ledger import (
 )
 from kiebitz.dissectors.protocols.catan.words import KARTEN
 
-_HAS_THE_TURN = ("Dorf bauen", "Straße bauen", "Würfeln", "Räuber versetzen", "Handeln oder Bauen", "Bauen")
 _HONOURS = {"Längste Handelsstraße": "longest_road", "Größte Rittermacht": "largest_army"}
 
 
@@ -94,7 +93,7 @@ def _plays(context: CatanContext, status: str | None) -> bool:
     game = context.game
     if game is not None and not game.certain:
         return status not in ("Spiel starten", "Wartet auf Spielbeginn")
-    return status in _HAS_THE_TURN or status == "Karten wegen Räuber abgeben"
+    return status in HAS_THE_TURN or status == "Karten wegen Räuber abgeben"
 
 
 def _configured(
@@ -122,7 +121,7 @@ def _turn(context: CatanContext, observation: Observation, player: Player, statu
     game = context.game
     if game is not None and status == "Handeln oder Bauen":
         game.yielding = False
-    if game is not None and status in _HAS_THE_TURN:
+    if game is not None and status in HAS_THE_TURN:
         game.has_turn(player, observation.ts_ns)
         context.put_in(player.id, "turn")
         context.put_in(status, "phase")

@@ -16,7 +16,7 @@ import msgspec
 from kiebitz.dissectors.game.observation_merge import Observation
 from kiebitz.dissectors.model import Message, Stream
 from kiebitz.dissectors.protocols.catan.board import Board, at, placement_problem, spot
-from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, CatanGame, Player
+from kiebitz.dissectors.protocols.catan.game import CARD_COST, COSTS, HAS_THE_TURN, CatanGame, Player
 from kiebitz.dissectors.protocols.catan.ledger import counts_text, plain, total
 
 _NEED_TURN = frozenset(
@@ -79,7 +79,13 @@ def check_request(
     whose = game.players.get(game.turn) if game.turn is not None else None
     # If the client has not received the turn yet, it may have sent the request before.
     is_told = told_ns >= game.turned_ns
-    if observation.name in _NEED_TURN and whose is not None and whose is not player and is_told:
+    if (
+        observation.name in _NEED_TURN
+        and whose is not None
+        and whose is not player
+        and is_told
+        and player.status not in HAS_THE_TURN
+    ):
         return RequestViolation("out-of-turn/asked", (), {"whose": whose.name})
     if player.status not in (_STATUS.get(observation.name), None) and observation.name in _STATUS:
         return RequestViolation("not-now", (), {"status": player.status})

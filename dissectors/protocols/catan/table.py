@@ -150,7 +150,9 @@ class CatanTable(GameTable):
             return
         connection.in_doubt = False
         connection.told_ns = message.ts_ns
-        self._merger.add(message, row, frame, self._version(message, row, connection))
+        version = self._version(message, row, connection)
+        is_answer = isinstance(version, RefusalKey) and version.asker == stream.id
+        self._merger.add(message, row, frame, version, is_answer)
 
     def _version(self, message: Message, row: JsonRow, connection: ClientConnection) -> Hashable:
         """Return the key by which copies of a message are recognised; None for a message to one client."""
@@ -167,9 +169,12 @@ class CatanTable(GameTable):
         return None
 
     def _refusal(self, message: Message, connection: ClientConnection) -> Hashable:
-        """Return the key of a refusal, which the requesting client gets and, on some servers, all clients."""
+        """Return the key of a refusal, which the requesting client gets and, on some servers, all clients.
+
+        A Serverantwort is about the client's own requests, also if it informs of a performed one.
+        """
         asker = connection
-        if connection.waiting() is None:
+        if message.name == "Fehler" and connection.waiting() is None:
             told = RefusalKey(message.fields["Meldung"], None)
             if self._merger.has(told, message):
                 # A copy of an earlier message to other clients.
