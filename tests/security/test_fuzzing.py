@@ -90,7 +90,7 @@ def test_nothing_grows(dissector: Dissector, monkeypatch: pytest.MonkeyPatch) ->
     """One inspector reads all inputs, each on new streams; little state of finished streams is left."""
     # What fills up late, and is bounded, fills up early.
     monkeypatch.setattr("kiebitz.dissectors.inspection.memo.MAX_FRAMES", 16)
-    monkeypatch.setattr("kiebitz.dissectors.protocols.maexchen.answers.TOKENS_KEPT", 64)
+    monkeypatch.setattr("kiebitz.dissectors.protocols.maexchen.turns.TOKENS_KEPT", 64)
     inputs = times(GROWTH_INPUTS, quick=4)
     draws = random.Random(1)
     servers = servers_of(dissector)

@@ -91,7 +91,10 @@ def _what_if(session: Session) -> list[Any]:
         other = derive_session(session.timeline, (), lambda done, of: None)
         with closing(other.connection):
             found = compare(session.timeline, other)
-    assert found.equal
+    # The made-up rows lack the diagnostics that their bytes have.
+    assert found.same
+    assert not found.events
+    assert not found.messages
     return found.tables
 
 
