@@ -66,6 +66,9 @@ _MIN_STEPS = 50_000_000
 _STEPS_PER_BYTE = 1000
 """Maximum steps of a statement. Our own take less than one per byte, or some hundred without an index."""
 
+_STEPS_PER_CALL = 500
+"""Number of steps for which a call of a function of ours counts: it takes as long as some hundred."""
+
 
 def never() -> bool:
     """Return False."""
@@ -110,6 +113,15 @@ class LimitedConnection(sqlite3.Connection):
         except UnicodeDecodeError as error:
             # SQLite's message quotes a damaged schema.
             raise sqlite3.DatabaseError(error.object.decode("utf-8", "replace")) from error
+
+    def create_function(
+        self, name: str, narg: int, func: Callable[..., Any] | None, /, *, deterministic: bool = False
+    ) -> None:
+        def counted(*values: Any) -> Any:
+            self._steps += _STEPS_PER_CALL
+            return func(*values) if func is not None else None
+
+        super().create_function(name, narg, counted, deterministic=deterministic)
 
     def _step(self) -> bool:
         self._steps += _STEP_INTERVAL
