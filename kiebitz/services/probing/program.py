@@ -119,6 +119,9 @@ _UNSEEN_START_S = 1.0
 _STOP_TIMEOUT_S = 2.0
 """Seconds it may take to exit before it is killed."""
 
+_LAST_OUTPUT_S = 0.3
+"""Timeout in seconds for the last output of a program that has ended."""
+
 _CHECK_INTERVAL_S = 0.02
 
 _UNCAUGHT = re.compile(
@@ -236,6 +239,9 @@ class TargetProgram:
     @property
     def output(self) -> str:
         """Its latest output since it was started."""
+        if self._reader is not None and self._status is not None:
+            # It may have ended a moment ago; a process that it left behind may hold the pipe.
+            self._reader.join(_LAST_OUTPUT_S)
         return b"".join([*self._output])[-MAX_OUTPUT:].decode("utf-8", "replace")
 
     def last_words(self) -> str:
