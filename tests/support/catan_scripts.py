@@ -10,7 +10,7 @@ steps are
     events rolled paid          events of these kinds are shown from here on; `events` shows all
     state players Anna          the state at this position
     games                       the games so far
-    lose                        messages are not captured from here on, until `lose no`
+    lose                        messages are not captured from here on, until `lose no`; `lose Bert`: his
     end                         the streams end
 
 Indented lines are findings, which KIEBITZ_SNAPSHOTS=write rewrites: diagnostics with their messages and the
@@ -86,7 +86,7 @@ class _Play:
         self.inspector = Inspector(BUILT_IN, Ids())
         self.lines: list[str] = []
         self._shown: Collection[str] | None = ()
-        self._is_lossy = False
+        self._lost: Collection[str] = ()
         self._state: State = {}
         self._messages: dict[int, Message] = {}
         self._copies: Counter[int | None] = Counter()
@@ -124,13 +124,13 @@ class _Play:
             case "start":
                 self.server.start(*_triples(words))
             case "lose":
-                self._is_lossy = not words
+                self._lost = () if words == ["no"] else words or NAMES
             case "only" | "end" | "#":
                 pass
             case _:
                 getattr(self.server, verb)(*_values(words))
         for sent in self.server.steps[at:]:
-            yield sent._replace(lost=True) if self._is_lossy and isinstance(sent, Step) else sent
+            yield sent._replace(lost=True) if isinstance(sent, Step) and sent.client in self._lost else sent
         self.show()
 
     def feed(self, item: Item | Moment) -> None:

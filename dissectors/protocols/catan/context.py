@@ -18,6 +18,9 @@ from kiebitz.dissectors.protocols.catan.ledger import Hand
 from kiebitz.dissectors.protocols.catan.requests import ClientConnection
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
 
+MAX_COPY_DELAY_NS = 250_000_000
+"""Maximum delay between copies: some servers use a thread per client, which may reorder them."""
+
 _MAX_NAME_LENGTH = 200
 _MAX_PLAYERS = 100
 """Maximum number of known players; no game has more than six."""
@@ -34,6 +37,8 @@ class CatanContext(GameContext):
         self.connections = Connections(ClientConnection)
         self.players: dict[int, Player] = {}
         """Connected players by number."""
+        self.resumed_ns: int | None = None
+        """Time of the first message of a connection after its latest gap, in nanoseconds."""
         self.game: CatanGame | None = None
         self._games = 0
         self._told: dict[str, int] = {}
@@ -227,8 +232,13 @@ class CatanContext(GameContext):
     ) -> None:
         """Report that the field at `path` violates a rule; a server's habits only a few times.
 
-        A violation that is not `certain` counts as one of these, and is not reported.
+        A violation that is not `certain` counts as one of these, and is not reported. None is reported
+        about messages around the end of a gap, as they may be out of order: the connection with the gap
+        may be ahead of the others, with messages whose copies it lacks between.
         """
+        resumed_ns = self.resumed_ns
+        if resumed_ns is not None and abs(observation.ts_ns - resumed_ns) < MAX_COPY_DELAY_NS:
+            return
         row, rule = observation.row, self.rules[key]
         assert isinstance(row, JsonRow)
         if observation.message.direction == "s2c":

@@ -180,6 +180,10 @@ class Claim(msgspec.Struct, eq=False):
     partly: bool = False
     kind: str | None = None
     short: frozenset[str] = frozenset()
+    kinds: frozenset[str] | None = None
+    """The kinds of which the rest may consist, if a part was hidden."""
+    optional: int = 0
+    """Number of cards among such a rest that are not required, as they are `short`."""
 
     @property
     def due(self) -> Counts:
@@ -187,7 +191,7 @@ class Claim(msgspec.Struct, eq=False):
         if self.counts is None or not self.firm:
             return 0
         if isinstance(self.counts, int):
-            return self.counts
+            return max(0, self.counts - self.optional)
         return plain({kind: count for kind, count in self.counts.items() if kind not in self.short})
 
 
@@ -224,8 +228,7 @@ class Ledger:
                 found.append(entry)
                 if not claim.partly:
                     return found
-                assert claim.counts is not None
-                claim.counts = _less(claim.counts, entry.counts)
+                _reduce(claim, entry.counts)
         if claim.counts is None or total(claim.counts) > 0:
             self.claims.append(claim)
             del self.claims[:-_MAX_ENTRIES]
@@ -292,9 +295,7 @@ class Ledger:
         if claim.kind is not None:
             return
         if claim.partly:
-            assert claim.counts is not None
-            claim.counts = _less(claim.counts, entry.counts)
-            if total(claim.counts) > 0:
+            if _reduce(claim, entry.counts) > 0:
                 return
         self.claims.remove(claim)
 
@@ -309,12 +310,25 @@ def _fits(entry: Entry, claim: Claim) -> bool:
         return False
     assert claim.counts is not None
     if isinstance(entry.counts, int) or isinstance(claim.counts, int):
+        if claim.kinds is not None and not isinstance(entry.counts, int) and not claim.kinds >= {*entry.counts}:
+            return False
         sent, due = total(entry.counts), total(claim.counts)
         return sent <= due if claim.partly else sent == due
     if not claim.partly:
         # Neither of them contains zeros.
         return entry.counts == claim.counts
     return all(claim.counts.get(kind, 0) >= count for kind, count in entry.counts.items())
+
+
+def _reduce(claim: Claim, part: Counts) -> int:
+    """Reduce a claim by a part of it, and return the number of remaining cards."""
+    before = claim.counts
+    assert before is not None
+    claim.counts = _less(before, part)
+    if isinstance(claim.counts, int) and not isinstance(before, int):
+        claim.kinds = frozenset(before)
+        claim.optional = sum(count for kind, count in before.items() if kind in claim.short)
+    return total(claim.counts)
 
 
 def _less(counts: Counts, part: Counts) -> Counts:

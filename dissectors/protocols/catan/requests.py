@@ -232,6 +232,8 @@ class ClientConnection(msgspec.Struct, eq=False):
     certain: bool = True
     in_doubt: bool = False
     """True if a message of unknown content followed the server's last one to the client."""
+    has_gap: bool = False
+    """True if a gap followed the server's last message to the client."""
     told_ns: int = 0
     """Time of the server's last message to the client, in nanoseconds."""
     doubt_ns: int | None = None

@@ -17,14 +17,11 @@ from kiebitz.dissectors.inspection.memo import BoundedCache
 from kiebitz.dissectors.model import LOST, Direction, Findings, Ids, Message, Stream, TableInfo
 from kiebitz.dissectors.protocols.catan import building, cards, lobby, resources, turns
 from kiebitz.dissectors.protocols.catan.board import Board, Building, at, spot
-from kiebitz.dissectors.protocols.catan.context import CatanContext
+from kiebitz.dissectors.protocols.catan.context import MAX_COPY_DELAY_NS, CatanContext
 from kiebitz.dissectors.protocols.catan.game import TURNS_IN_DOUBT, place_text
 from kiebitz.dissectors.protocols.catan.ledger import Claim, Hand, plain, total
 from kiebitz.dissectors.protocols.catan.requests import ClientConnection, Request, check_request
 from kiebitz.dissectors.protocols.catan.words import KARTEN, ROHSTOFFE
-
-MAX_COPY_DELAY_NS = 250_000_000
-"""Maximum delay between copies: some servers use a thread per client, which may reorder them."""
 
 _COMPARED = 200
 """Number of characters compared of a text."""
@@ -148,7 +145,9 @@ class CatanTable(GameTable):
                 self._asking[message.id] = connection.asks(message)
             self._merger.add(message, row, frame)
             return
-        connection.in_doubt = False
+        if connection.has_gap:
+            self.context.resumed_ns = message.ts_ns
+        connection.in_doubt = connection.has_gap = False
         connection.told_ns = message.ts_ns
         version = self._version(message, row, connection)
         is_answer = isinstance(version, RefusalKey) and version.asker == stream.id
@@ -192,6 +191,7 @@ class CatanTable(GameTable):
             return
         connection.certain = False
         connection.in_doubt = True
+        connection.has_gap = connection.has_gap or is_gap
         connection.doubt_ns = connection.told_ns
         self._merger.expect_no_more(stream.id)
         # The other clients were sent the missing messages at about the same time.
