@@ -294,9 +294,8 @@ class Ledger:
     def _settle(self, entry: Entry, claim: Claim) -> None:
         if claim.kind is not None:
             return
-        if claim.partly:
-            if _reduce(claim, entry.counts) > 0:
-                return
+        if claim.partly and _reduce(claim, entry.counts) > 0:
+            return
         self.claims.remove(claim)
 
 
@@ -310,7 +309,8 @@ def _fits(entry: Entry, claim: Claim) -> bool:
         return False
     assert claim.counts is not None
     if isinstance(entry.counts, int) or isinstance(claim.counts, int):
-        if claim.kinds is not None and not isinstance(entry.counts, int) and not claim.kinds >= {*entry.counts}:
+        kinds = frozenset() if isinstance(entry.counts, int) else frozenset(entry.counts)
+        if claim.kinds is not None and not kinds <= claim.kinds:
             return False
         sent, due = total(entry.counts), total(claim.counts)
         return sent <= due if claim.partly else sent == due
