@@ -11,7 +11,7 @@ from kiebitz.dissectors.grammar.grammar import Decoded
 from kiebitz.dissectors.model import Transport
 from kiebitz.dissectors.protocols.maexchen.dice import MIA, ROLLS, beats
 from kiebitz.dissectors.protocols.maexchen.simulated_server import MaexchenServer as Simulated
-from peers.program import MOST_CLIENTS, Link, Setup
+from peers.program import MOST_CLIENTS, Died, Link, Setup
 from peers.shell import Host
 
 LONGEST_NAME = 20
@@ -73,6 +73,8 @@ class MaexchenServer(Host):
                 self._first[link.number] = number
                 self._table.receive(number, name, fields, self.now)
             return
+        if name == "JOIN" and self.has("dies-at-a-join"):
+            raise Died(name)
         number, token = self._player(link), fields.get("token", "")
         if self.has("takes-any-address"):
             number = next((at for at, sent in self._tokens.items() if sent == token), number)
