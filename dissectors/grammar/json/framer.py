@@ -4,7 +4,8 @@ A message is an object with its line feed; or it ends at its bracket, and blanks
 them. Peers send objects without a line feed between them, or with several inside. Therefore the object's
 structure determines its end, not the line. A broken object extends to the next line feed or the next message
 start, whichever comes first. A message start is a brace and a known name; within a message, hardly any object
-begins with such a name. So an error covers only its own bytes, and the next message is complete.
+begins with such a name. So an error covers only its own bytes, and the next message is complete. Only an
+object with an unknown first name may contain a whole message: a real server wraps those it passes on.
 """
 
 from __future__ import annotations
@@ -84,11 +85,17 @@ class JsonFraming:
     def wire(self) -> WireType:
         """Return the declarative description of lines; see `Codec.wire_format`."""
         starts = {name.decode(): True for name in sorted(self._own)}
-        return {"kind": "json", "line_end": True, "starts": starts}
+        names = {name.decode(): True for name in sorted(self.names)}
+        return {"kind": "json", "line_end": True, "starts": starts, "names": names}
 
     def is_own(self, start: re.Match[bytes]) -> bool:
         """Return True if an object with this name is not within a message."""
         return start[1] in self._own
+
+    def is_wrapper(self, data: bytes | bytearray, at: int) -> bool:
+        """Return True if an object has an unknown first name, so that it may contain a message."""
+        first = _FIRST_NAMES.match(data, at)
+        return first is not None and not self._has_any_name and first[1] not in self.names
 
     @cached_property
     def mark(self) -> re.Pattern[bytes]:
@@ -137,8 +144,9 @@ class JsonFraming:
             _OBJECT.decode(line)
         except (msgspec.DecodeError, RecursionError):
             return False
-        names = _FIRST_NAMES.findall(line, line.find(b"{") + 1)
-        if not self._own.isdisjoint(names):
+        begin = line.find(b"{")
+        names = _FIRST_NAMES.findall(line, begin + 1)
+        if not self._own.isdisjoint(names) and not self.is_wrapper(line, begin):
             return False
         if line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
             return True
@@ -240,11 +248,15 @@ class JsonFramer(StructuredFramer):
                 self._at = upto
                 if stretch == limit:
                     break
-            elif scanner.expects_value(upto) and not self._framing.is_own(start):
+            elif scanner.expects_value(upto) and self._may_contain(start):
                 self._at = upto + 1
             else:
                 return upto
         return INCOMPLETE
+
+    def _may_contain(self, start: re.Match[bytes]) -> bool:
+        """Return True if an object with this name may be within the current one."""
+        return not self._framing.is_own(start) or self._framing.is_wrapper(self._held, self._begun)
 
     def _next_mark(self, limit: int) -> int:
         """Return the end of a broken or oversized message."""

@@ -155,7 +155,10 @@ function K.framings.json(framing, data, at)
         while data:find("^[ \t\r\n]", last) do last = last - 1 end
         local before = data:sub(last, last)
         local name = framing.starts and data:match('^{%s*"([^"]*)"%s*:', position)
-        if not (before == ":" or before == "," or before == "[") or (name and framing.starts[name]) then
+        -- An object with an unknown first name may contain a whole message.
+        local first = name and data:match('^{%s*"([^"]*)"%s*:', from)
+        local is_start = name and framing.starts[name] and (first == nil or framing.names[first])
+        if not (before == ":" or before == "," or before == "[") or is_start then
           return position
         end
       end
