@@ -21,6 +21,8 @@ from processes_and_rows import KIEBITZ
 from strength import a_few
 from tables import tried_commands
 
+from kiebitz.storage.database.opening import LimitedConnection
+
 PAGE = 4096
 CHILDREN = 200
 LEVELS = 9
@@ -104,6 +106,17 @@ def test_reading_ends(table: str, command: list[str], tmp_path: Path) -> None:
         assert b"this database is damaged" in done.stderr, done.stderr[-2000:]
         assert b"error of Kiebitz" not in done.stderr
     assert len(done.stdout) < 10_000_000
+
+
+def test_calls_of_functions_count(tmp_path: Path) -> None:
+    path = shutil.copy(small_database(), tmp_path)
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000)"
+    with closing(sqlite3.connect(path, factory=LimitedConnection)) as connection:
+        connection.limit_steps(str(path))
+        connection.create_function("same", 1, str)
+        assert connection.execute(f"{numbers} SELECT count(i) FROM n").fetchone() == (1_000_000,)
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            connection.execute(f"{numbers} SELECT count(same(i)) FROM n")
 
 
 @pytest.mark.full

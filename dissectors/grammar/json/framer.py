@@ -144,9 +144,8 @@ class JsonFraming:
             _OBJECT.decode(line)
         except (msgspec.DecodeError, RecursionError):
             return False
-        begin = line.find(b"{")
-        names = _FIRST_NAMES.findall(line, begin + 1)
-        if not self._own.isdisjoint(names) and not self.is_wrapper(line, begin):
+        names = _FIRST_NAMES.findall(line, line.find(b"{") + 1)
+        if not self._own.isdisjoint(names):
             return False
         if line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
             return True
