@@ -77,7 +77,7 @@ class Exchanges:
         same = [*_first_run(self._pending, name)]
         if not same:
             return None
-        # Nobody waits for a question without an answer, so those that are passed end here.
+        # Drop earlier questions without an answer: no step of the script waits for them.
         passed = self._pending.index(same[0])
         self._pending[:passed] = [one for one in self._pending[:passed] if one.answers]
         own = (exchange for exchange in same if exchange.question.role.number == role)

@@ -118,10 +118,12 @@ class LimitedConnection(sqlite3.Connection):
         self, name: str, narg: int, func: Callable[..., Any] | None, /, *, deterministic: bool = False
     ) -> None:
         def counted(*values: Any) -> Any:
+            assert func is not None
             self._steps += _STEPS_PER_CALL
-            return func(*values) if func is not None else None
+            return func(*values)
 
-        super().create_function(name, narg, counted, deterministic=deterministic)
+        # None removes the function.
+        super().create_function(name, narg, func and counted, deterministic=deterministic)
 
     def _step(self) -> bool:
         self._steps += _STEP_INTERVAL

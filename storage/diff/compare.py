@@ -12,7 +12,7 @@ same events. Texts and byte positions are not compared, as they contain values t
 deviation that is noted once per table has no place.
 
 A server may repeat a state. If it does so soon, the message has the event that it repeats, and later none.
-So diagnostics of equal texts near the same events are the same with different events as well.
+Therefore a diagnostic with an event also equals one without, if their texts are equal and they are near.
 """
 
 from __future__ import annotations

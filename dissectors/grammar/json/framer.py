@@ -84,9 +84,8 @@ class JsonFraming:
 
     def wire(self) -> WireType:
         """Return the declarative description of lines; see `Codec.wire_format`."""
-        starts = {name.decode(): True for name in sorted(self._own)}
-        names = {name.decode(): True for name in sorted(self.names)}
-        return {"kind": "json", "line_end": True, "starts": starts, "names": names}
+        starts = {name.decode(): name in self._own for name in sorted(self.names)}
+        return {"kind": "json", "line_end": True, "starts": starts}
 
     def is_own(self, start: re.Match[bytes]) -> bool:
         """Return True if an object with this name is not within a message."""
@@ -95,7 +94,7 @@ class JsonFraming:
     def is_wrapper(self, data: bytes | bytearray, at: int) -> bool:
         """Return True if an object has an unknown first name, so that it may contain a message."""
         first = _FIRST_NAMES.match(data, at)
-        return first is not None and not self._has_any_name and first[1] not in self.names
+        return first is not None and first[1] not in self.names
 
     @cached_property
     def mark(self) -> re.Pattern[bytes]:

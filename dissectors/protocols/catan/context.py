@@ -233,8 +233,8 @@ class CatanContext(GameContext):
         """Report that the field at `path` violates a rule; a server's habits only a few times.
 
         A violation that is not `certain` counts as one of these, and is not reported. None is reported
-        about messages around the end of a gap, as they may be out of order: the connection with the gap
-        may be ahead of the others, with messages whose copies it lacks between.
+        near the end of a gap, as messages may be out of order there: after the gap, a connection may receive
+        messages earlier than the other connections, and its copies of those before are missing.
         """
         resumed_ns = self.resumed_ns
         if resumed_ns is not None and abs(observation.ts_ns - resumed_ns) < MAX_COPY_DELAY_NS:

@@ -180,10 +180,8 @@ class Claim(msgspec.Struct, eq=False):
     partly: bool = False
     kind: str | None = None
     short: frozenset[str] = frozenset()
-    kinds: frozenset[str] | None = None
-    """The kinds of which the rest may consist, if a part was hidden."""
-    optional: int = 0
-    """Number of cards among such a rest that are not required, as they are `short`."""
+    unhidden: Mapping[str, int] | None = None
+    """The counts before a part of unknown kinds; None if there was none."""
 
     @property
     def due(self) -> Counts:
@@ -191,7 +189,8 @@ class Claim(msgspec.Struct, eq=False):
         if self.counts is None or not self.firm:
             return 0
         if isinstance(self.counts, int):
-            return max(0, self.counts - self.optional)
+            short = sum((self.unhidden or {}).get(kind, 0) for kind in self.short)
+            return max(0, self.counts - short)
         return plain({kind: count for kind, count in self.counts.items() if kind not in self.short})
 
 
@@ -309,8 +308,8 @@ def _fits(entry: Entry, claim: Claim) -> bool:
         return False
     assert claim.counts is not None
     if isinstance(entry.counts, int) or isinstance(claim.counts, int):
-        kinds = frozenset() if isinstance(entry.counts, int) else frozenset(entry.counts)
-        if claim.kinds is not None and not kinds <= claim.kinds:
+        kinds = set() if isinstance(entry.counts, int) else {*entry.counts}
+        if claim.unhidden is not None and not kinds <= claim.unhidden.keys():
             return False
         sent, due = total(entry.counts), total(claim.counts)
         return sent <= due if claim.partly else sent == due
@@ -326,8 +325,7 @@ def _reduce(claim: Claim, part: Counts) -> int:
     assert before is not None
     claim.counts = _less(before, part)
     if isinstance(claim.counts, int) and not isinstance(before, int):
-        claim.kinds = frozenset(before)
-        claim.optional = sum(count for kind, count in before.items() if kind in claim.short)
+        claim.unhidden = before
     return total(claim.counts)
 
 

@@ -78,14 +78,8 @@ def check_request(
         return None
     whose = game.players.get(game.turn) if game.turn is not None else None
     # If the client has not received the turn yet, it may have sent the request before.
-    is_told = told_ns >= game.turned_ns
-    if (
-        observation.name in _NEED_TURN
-        and whose is not None
-        and whose is not player
-        and is_told
-        and player.status not in HAS_THE_TURN
-    ):
+    may_act = told_ns < game.turned_ns or player.status in HAS_THE_TURN
+    if observation.name in _NEED_TURN and whose is not None and whose is not player and not may_act:
         return RequestViolation("out-of-turn/asked", (), {"whose": whose.name})
     if player.status not in (_STATUS.get(observation.name), None) and observation.name in _STATUS:
         return RequestViolation("not-now", (), {"status": player.status})

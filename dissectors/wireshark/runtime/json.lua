@@ -157,7 +157,7 @@ function K.framings.json(framing, data, at)
         local name = framing.starts and data:match('^{%s*"([^"]*)"%s*:', position)
         -- An object with an unknown first name may contain a whole message.
         local first = name and data:match('^{%s*"([^"]*)"%s*:', from)
-        local is_start = name and framing.starts[name] and (first == nil or framing.names[first])
+        local is_start = name and framing.starts[name] and (first == nil or framing.starts[first] ~= nil)
         if not (before == ":" or before == "," or before == "[") or is_start then
           return position
         end
