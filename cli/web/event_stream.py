@@ -206,7 +206,8 @@ class EventStream:
                 if changed is self.change and reached == channel.upto:
                     wait_s = _GROWTH_EVERY_S if growth != self._growth_for(audience) else _HEARTBEAT_S
                     try:
-                        await asyncio.wait_for(changed.wait(), wait_s)
+                        async with asyncio.timeout(wait_s):
+                            await changed.wait()
                     except TimeoutError:
                         yield HEARTBEAT
         finally:

@@ -162,7 +162,8 @@ class HomePage:
                     yield HEARTBEAT
                     sent_s = time.monotonic()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(changed.wait(), _LOOK_S)
+                    async with asyncio.timeout(_LOOK_S):
+                        await changed.wait()
         finally:
             self._subscribers -= 1
             if not self._subscribers:
@@ -195,7 +196,8 @@ class HomePage:
                 found = await asyncio.shield(self._read(served))
                 await asyncio.sleep(_PAUSE_S)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(change.wait(), None if found.until_s == _FOR_EVER else _REFRESH_S)
+                    async with asyncio.timeout(None if found.until_s == _FOR_EVER else _REFRESH_S):
+                        await change.wait()
         finally:
             stream.watchers -= 1
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from kiebitz.cli.web.admission import BusyError, Holder
@@ -40,6 +40,9 @@ _AT_ONCE = 2
 
 The threads are busy with as many, so a client that is alone loses nothing.
 """
+
+
+_ENDED = "the server has ended"
 
 
 class QueryTimeoutError(StorageError):
@@ -107,6 +110,8 @@ class QueryExecutor:
         self._workers: dict[tuple[int, Kind], _Workers] = {}
         self._own = threading.local()
         self._answering: set[_RunningQuery] = set()
+        self._awaited: set[asyncio.Future[Any]] = set()
+        self._is_closed = False
         self._slow: Counter[Holder | None] = Counter()
         """Number of slow queries of each client."""
         self._turns: WeakValueDictionary[tuple[Holder, Kind], asyncio.Semaphore] = WeakValueDictionary()
@@ -144,7 +149,10 @@ class QueryExecutor:
     async def _run(self, served: ServedSession, question: Callable[[Reader], Found], kind: Kind) -> Found:
         """Run a query in a thread."""
         loop = asyncio.get_running_loop()
+        if self._is_closed:
+            raise StorageError(_ENDED)
         answer: asyncio.Future[Found] = loop.create_future()
+        self._awaited.add(answer)
         call = _RunningQuery()
         timer: asyncio.TimerHandle | None = None
 
@@ -185,15 +193,20 @@ class QueryExecutor:
             self._workers[key].submit(run)
             return await answer
         finally:
+            self._awaited.discard(answer)
             if timer is not None:
                 timer.cancel()
 
     def close(self) -> None:
-        """Accept no more queries, and cancel the running ones."""
+        """Accept no more queries, and cancel the running and the waiting ones."""
+        self._is_closed = True
         for workers in self._workers.values():
             workers.close()
         for call in list(self._answering):
             call.cancel()
+        for answer in self._awaited:
+            if not answer.done():
+                answer.set_exception(StorageError(_ENDED))
 
     def _answer(
         self,

@@ -195,11 +195,12 @@ class Server:
             stream.dissected("\n".join(lines))
 
     def end(self) -> None:
-        """End all event streams."""
+        """End all event streams and queries."""
         for feed in (*self.event_streams.values(), *self._late_streams.values()):
             feed.stop()
         for home in self._homes.values():
             home.end()
+        self._executor.close()
 
     async def player_grants(self) -> list[Grant]:
         """Return the permissions of the links of all players with a connection, sorted by name."""
@@ -225,7 +226,6 @@ class Server:
             for task in (*self._starting, *([watching] if watching is not None else [])):
                 task.cancel()
             self.end()
-            self._executor.close()
             for copy, folder in self._copies:
                 await asyncio.to_thread(copy.close)
                 folder.cleanup()

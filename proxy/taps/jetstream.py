@@ -101,8 +101,8 @@ class NatsConnection:
         client = self._client = CarefulClient()
         seed = read_seed(self._credentials) if self._credentials is not None else None
         try:
-            await asyncio.wait_for(
-                client.connect(
+            async with asyncio.timeout(ANSWER_S):
+                await client.connect(
                     self._url.server,
                     error_cb=self._on_error,
                     allow_reconnect=False,
@@ -114,9 +114,7 @@ class NatsConnection:
                     tls=tls,
                     user_credentials=None if seed or not self._credentials else str(self._credentials),
                     nkeys_seed_str=seed,
-                ),
-                ANSWER_S,
-            )
+                )
         except (TimeoutError, Error, OSError, ValueError) as error:
             raise self.failure(error) from error
         # Other versions of nats-py may not call the method above.
@@ -137,7 +135,8 @@ class NatsConnection:
         client, self._client = self._client, None
         if client is not None:
             with suppress(Exception):
-                await asyncio.wait_for(client.close(), 1.0)
+                async with asyncio.timeout(1.0):
+                    await client.close()
 
     def failure(self, error: Exception) -> TapError:
         """Return an error of nats-py, of the system or a timeout as a clause for the user."""

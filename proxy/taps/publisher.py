@@ -113,7 +113,9 @@ class Publisher:
                     f"{self._url.subject}.{self._name}", encode(now), headers=headers
                 )
             )
-        for answer in await asyncio.wait_for(asyncio.gather(*answers, return_exceptions=True), ANSWER_S):
+        async with asyncio.timeout(ANSWER_S):
+            acknowledged = await asyncio.gather(*answers, return_exceptions=True)
+        for answer in acknowledged:
             if isinstance(answer, BaseException):
                 raise answer
             left.popleft()

@@ -78,8 +78,10 @@ class Collector:
         committed = time.monotonic()
         try:
             while not self._end.has_come:
-                with suppress(asyncio.TimeoutError):
-                    for one in await asyncio.wait_for(arrived.get(), _LOOK_EVERY_S):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_EVERY_S):
+                        received = await arrived.get()
+                    for one in received:
                         self._take(one)
                 self._recorder.record(self._merger.ready(self._now_ns()))
                 now = time.monotonic()

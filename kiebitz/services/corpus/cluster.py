@@ -218,13 +218,16 @@ def _check_reachable(scheduler: str) -> None:
         raise ClusterError(f"{scheduler}: name the certificates for it in Dask's configuration ({_CONFIG})")
 
     async def identify() -> None:
-        async with rpc(scheduler, timeout=_TIMEOUT_S, connection_args=arguments) as remote:
+        async with (
+            asyncio.timeout(_TIMEOUT_S + _CHECK_INTERVAL_S),
+            rpc(scheduler, timeout=_TIMEOUT_S, connection_args=arguments) as remote,
+        ):
             await remote.identity(n_workers=0)
 
     host, port = parse_endpoint(scheduler.partition("://")[2])
     try:
         socket.getaddrinfo(host, port)
-        asyncio.run(asyncio.wait_for(identify(), _TIMEOUT_S + _CHECK_INTERVAL_S))
+        asyncio.run(identify())
     except TimeoutError as error:
         raise ClusterError(f"{scheduler}: no scheduler answers there within {_TIMEOUT_S:.0f} s") from error
     except OSError as error:

@@ -107,15 +107,16 @@ def test_slow_questions_of_one_link_or_address_do_not_delay_another(player: str 
 
 @pytest.mark.full
 def test_it_ends_while_filters_are_looked_for(path: Path) -> None:
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(6) as pool:
         server = Serving(str(path), "--port", "0").ready()
         try:
-            for _ in range(4):
-                pool.submit(_status, server)
+            # Two run, the others wait.
+            slow = [pool.submit(_status, server) for _ in range(6)]
             time.sleep(0.5)
             begin = time.monotonic()
             assert server.end() == 130
             assert time.monotonic() < begin + 3
+            assert [future.result() for future in slow] == [503] * 6
             assert "Traceback" not in server.err
         finally:
             server.kill()
