@@ -106,6 +106,7 @@ def test_the_first_protocol_merges_copies(dice: Dissector, is_file: bool) -> Non
     assert [diagnostic.text for diagnostic in found.diagnostics] == rule
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("check", CHECKS)
 def test_the_first_protocol_passes_the_checks(dice: Dissector, check: Check) -> None:
     said = [b"JOIN alice\n", b"JOINED alice\n", b"ROLLED alice 6\n", b"ROLLED alice six\n"]

@@ -67,7 +67,7 @@ BROADCAST = [block for block in EDITED if "-" in block.title.split()[1]]
 """Those of which all messages are copies sent by a server, in a row."""
 
 
-@pytest.mark.parametrize("block", every(4, BROADCAST, lambda block: block.title))
+@pytest.mark.parametrize("block", every(12, BROADCAST, lambda block: block.title))
 def test_an_edit_of_one_copy_edits_all(block: Block) -> None:
     capture, numbers, values = edited(block)
     by_one = whatif(capture, "--json", *edits(numbers[1:2], values))

@@ -164,7 +164,7 @@ ENDLESS = [
 ]
 
 
-@pytest.mark.full(but=6)
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("gap", [False, True])
 @pytest.mark.parametrize(("dissector", "begin", "part"), every(2, ENDLESS))
 def test_endless_messages_are_not_held(dissector: Dissector, begin: bytes, part: bytes, gap: bool) -> None:

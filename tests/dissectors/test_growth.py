@@ -51,6 +51,7 @@ def tables(identity: str, is_ended: bool) -> Callable[[int], Callable[[], object
     return prepare
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("is_ended", [True, False], ids=["ended", "open"])
 @pytest.mark.parametrize("identity", IDENTITIES)
 def test_connections_of_a_protocol_file(identity: str, is_ended: bool) -> None:

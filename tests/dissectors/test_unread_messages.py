@@ -39,7 +39,7 @@ def check(game: Game, direction: Direction, most: int) -> None:
     assert unread or not chosen
 
 
-@pytest.mark.full(but=5)
+@pytest.mark.full(but=2)
 @DIRECTIONS
 @pytest.mark.parametrize("capture", few_captures(RECORDED))
 def test_the_other_side_is_not_blamed(capture: str, direction: Direction) -> None:
@@ -107,6 +107,7 @@ def test_protocol_files_and_plugins(name: str, direction: Direction) -> None:
     check(game_from(talk.items, [talk.dissector]), direction, times(100_000, 12))
 
 
+@pytest.mark.full(but=1)
 @DIRECTIONS
 def test_the_protocol_file_of_the_documents(direction: Direction) -> None:
     file = dissector_of((ROOT / "docs/examples/roborally.toml").read_text())

@@ -116,6 +116,7 @@ DECISIONS: list[tuple[bytes, Act, str, bytes, bytes]] = [
 """A message that is held, the decision about it, and what server and client receive."""
 
 
+@pytest.mark.full
 @IN_BOTH
 def test_by_mitmproxy(by_mitmproxy: ByMitmproxy, tmp_path: Path) -> None:
     kind, options = by_mitmproxy

@@ -426,6 +426,7 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.full(but=3)
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=AS_ROOT if "another" in kind else ()) for kind in SPOILT]
 )

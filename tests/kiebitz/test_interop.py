@@ -201,7 +201,7 @@ ENDS = [
 ]
 
 
-@pytest.mark.full(but=2)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(("client", "server", "outcome", "culprit", "why"), ENDS)
 def test_silence_and_ends_are_blamed_on_the_side_that_has_to_answer(
     client: str, server: str, outcome: str, culprit: str | None, why: str, tmp_path: Path

@@ -21,7 +21,6 @@ from mitmproxy_live import listening
 from networks import needs_libpcap, needs_rights
 from processes_and_rows import KIEBITZ, child_of, free_port, receive, rows, running, until
 from recording_relays import connected, recorded, relaying
-from strength import a_few
 
 from kiebitz.dissectors.model import Transport
 
@@ -67,9 +66,10 @@ def has_begun(database: Path) -> bool:
     return False
 
 
+@pytest.mark.full
 @needs_rights
 @needs_libpcap
-@pytest.mark.parametrize("transport", a_few(["udp", "tcp"], ["tcp"]))
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
 def test_a_killed_sniff_loses_what_it_had_not_committed_at_most(transport: Transport, tmp_path: Path) -> None:
     """There is no journal: it reads what the kernel has captured, and commits ten times a second.
 

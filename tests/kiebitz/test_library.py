@@ -50,6 +50,7 @@ def test_everything_that_a_session_has(capfd: pytest.CaptureFixture[str]) -> Non
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.full
 def test_the_numbers_are_those_of_the_commands() -> None:
     with kiebitz.open(ODD) as session:
         assert [(event.id, event.time, event.sentence, event.data) for event in session.events()] == [

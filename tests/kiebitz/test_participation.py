@@ -12,6 +12,7 @@ from kiebitz.services.interop.participation import Participation
 FOREVER = 1 << 62
 
 
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize(
     ("capture", "begun", "played", "cancelled", "timed_out"),
     [

@@ -81,6 +81,7 @@ def sentences(database: Path) -> list[str]:
     return [sentence for sentence in found if "leaves" not in sentence and "disconnect" not in sentence]
 
 
+@pytest.mark.full
 def test_a_relay_knows_a_protocol_file(tmp_path: Path) -> None:
     database = tmp_path / "relay.db"
     with relaying(database, "-P", write_file(tmp_path)) as (table, _):

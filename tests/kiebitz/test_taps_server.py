@@ -175,6 +175,7 @@ def authorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Authori
     return made
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     ("make", "words"), every(3, [pytest.param(*row, id=name) for name, row in CERTIFICATES.items()])
 )

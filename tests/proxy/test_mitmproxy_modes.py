@@ -218,6 +218,7 @@ def test_ignored_traffic_is_forwarded_and_not_recorded(shared: Shared) -> None:
     assert rows(shared.database, f"SELECT id FROM streams {of_it}") == []
 
 
+@pytest.mark.full
 def test_an_end_of_one_direction_is_passed_on(shared: Shared) -> None:
     with listening() as listener:
         server = listener.getsockname()

@@ -84,6 +84,7 @@ async def linked(transport: Transport = "tcp") -> AsyncIterator[tuple[Recorded, 
         client.peers.close()
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 @pytest.mark.parametrize("is_freed", [True, False])
 @in_loop

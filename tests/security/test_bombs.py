@@ -71,6 +71,7 @@ def pieces(name: str) -> list[Chunk]:
     return [Chunk(stream, direction, 1, at, data[at : at + size]) for at in range(0, len(data), size)]
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("name", every(7, BOMBS))
 def test_a_message_costs_little(name: str) -> None:
     chunks = pieces(name)

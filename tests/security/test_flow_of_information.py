@@ -266,6 +266,7 @@ def watched_rows(path: str, player: str, wanted: str) -> list[list[int]]:
 WATCHED = ("diag", "kind", 'event && actor != "x"', 'diag.group == "rules"', 'dir == "s2c" && named == "1"')
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("capture", few_captures(CAPTURE_NAMES))
 def test_watch_and_the_page_find_the_same(capture: str) -> None:
     path = database_of(capture)

@@ -89,7 +89,8 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("title", a_few(REQUESTS, lambda title: not title.endswith(", full")))
+@pytest.mark.full(but=1)
+@pytest.mark.parametrize("title", REQUESTS)
 def test_what_is_refused_leaves_nothing(title: str, server: Serving, folder: Path) -> None:
     before = left(folder), names(server)
     compare(REQUESTS[title], server)

@@ -92,6 +92,7 @@ def test_a_limit_ends_the_game_and_nothing_else(bomb: Dissector, data: bytes, li
     assert sum(len(str(event.changes)) for event in found.events) < 2 * MAX_STATE
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bomb", [of_events(MAX_EVENTS)], indirect=True)
 def test_one_item_is_written_in_parts(bomb: Dissector) -> None:
     parts = []
@@ -148,6 +149,7 @@ RULES = "".join(f'r{number} = {{ on = "B", unless = "1 > 2", say = "no" }}\n' fo
 PUTS = ", ".join(f'"a.k{number}" = "({number} + 1)"' for number in range(100))
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize(
     "bomb",
     [

@@ -197,7 +197,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
     return get
 
 
-@pytest.mark.full(but=9)
+@pytest.mark.full(but=4)
 @pytest.mark.parametrize("protocol", CAPTURES)
 @pytest.mark.parametrize("plant", PLANTS)
 def test_only_the_game_of_its_own_table_ends(
@@ -259,7 +259,7 @@ raise SystemExit(run(arguments))
 """
 
 
-@pytest.mark.full(but=3)
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("smallest", [0, 1 << 40], ids=["in two processes", "in one process"])
 @pytest.mark.parametrize("plant", ["framer.feed", "codec.decode", "table.message", "a name that is no text"])
 def test_an_import_ends_well(plant: str, smallest: int, tmp_path: Path) -> None:

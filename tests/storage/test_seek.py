@@ -132,6 +132,7 @@ def test_states_in_passing_are_those_of_their_moments(long: Timeline) -> None:
         assert long.passing_state(event.table_id, event.seq) == long.state_at(event.table_id, event.seq)
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("game", GAMES)
 def test_step_by_step_a_viewer_sees_the_states_that_single_queries_find(game: str) -> None:
     with kept_until_end():

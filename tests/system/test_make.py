@@ -126,6 +126,7 @@ def test_no_comprehension_calls_super(to_compile: tuple[Sources, Sources]) -> No
     assert found == []
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize(
     "capture",
     [

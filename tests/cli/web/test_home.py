@@ -95,6 +95,7 @@ def test_it_lists_all_sessions_of_a_folder_live_ones_first(folder: Path, live: L
         until(lambda: "broken.db is not served" in server.err, "it says why")
 
 
+@pytest.mark.full
 def test_a_session_is_called_by_the_name_that_it_was_given(tmp_path: Path) -> None:
     def labels() -> list[str | None]:
         return [one["session"]["label"] for one in server.well("api/home")["sessions"]]
@@ -302,6 +303,7 @@ def test_tiles_of_games_lead_to_their_pictures(walk: Walk, tmp_path: Path, look:
         sight.leave()
 
 
+@pytest.mark.full
 def test_a_server_that_is_not_there_is_an_alarm_before_the_first_game(tmp_path: Path) -> None:
     with relaying(tmp_path / "lost.db") as relay, serving(str(tmp_path)) as server:
         relay.server.close()

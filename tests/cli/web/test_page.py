@@ -123,10 +123,7 @@ WORLDS: dict[str, Callable[[], list[Conversation]]] = {
 """Sessions that are made for walks."""
 
 WALKS = walks("page.txt", *GAMES, *OWN, *WORLDS)
-QUICK = (
-    *("panes, keys and dialogs", "a message has its bytes next to its productions"),
-    *("events sort by their heads", "all errors are counted and visited", "a message opens at its error"),
-)
+QUICK = ("panes, keys and dialogs", "a message has its bytes next to its productions")
 
 
 @pytest.mark.parametrize("title", a_few(WALKS, QUICK))
@@ -259,6 +256,7 @@ AT_END = {
 """Condition that holds after each row of the walk in the guide."""
 
 
+@pytest.mark.full
 def test_the_walk_with_the_keyboard_only(tmp_path: Path, look: Look) -> None:
     guide = (ROOT / "docs" / "guides" / "browser.md").read_text()
     section = guide.partition("## From the first key")[2].partition("\n## ")[0]

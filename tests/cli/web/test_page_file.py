@@ -38,7 +38,8 @@ def opened(look: Look, path: Path, **at: Any) -> Sight:
     return sight
 
 
-@pytest.mark.parametrize("game", a_few(GAMES, ["maexchen"]))
+@pytest.mark.full
+@pytest.mark.parametrize("game", GAMES)
 def test_each_game_is_in_its_file(game: str, files: dict[str, Path], look: Look) -> None:
     path = files[game]
     held = data_of(path)

@@ -159,7 +159,7 @@ def test_a_player_s_link_shows_no_other_view(path: str, far: Serving) -> None:
         assert begun(far, query, **asked).body == own.body or path.endswith("live")
 
 
-@pytest.mark.parametrize("path", every(3, PATHS))
+@pytest.mark.parametrize("path", every(12, PATHS))
 def test_a_player_s_link_shows_nothing_of_a_session_without_them(path: str, far: Serving) -> None:
     """Otherwise they would count as a player without observed connections, to whom most is shown."""
     # The home page is about all sessions, and no player's link opens it.

@@ -115,6 +115,7 @@ def test_a_player_s_link_neither_sees_nor_acts(database: str, relay: Relay) -> N
         assert post(far, {"do": "let-go", "number": 1}, key=far.key).status == 200
 
 
+@pytest.mark.full
 def test_a_server_that_only_shows(database: str, relay: Relay) -> None:
     relay.hold(held_message(1))
     with serving(database, "--read-only") as server:

@@ -63,6 +63,7 @@ def test_marks_are_kept_by_the_database_and_by_nothing_that_is_passed_on(game: P
     assert b"alice bluffs" not in game.read_bytes()
 
 
+@pytest.mark.full
 def test_marks_of_a_hostile_database_are_bounded(game: Path) -> None:
     with serving(str(game)) as server:
         post(server, MESSAGE, path="api/marks")

@@ -57,6 +57,7 @@ def rolls(server: Serving) -> dict[str, str]:
 EXPECTED = {"a.db:1": "alice rolls 5", "b.db:1": "alice throws a 5", "c.db:1": "alice rolls 5"}
 
 
+@pytest.mark.full(but=1)
 @pytest.mark.parametrize("by_name", [True, False], ids=["named", "folder"])
 def test_each_database_is_read_with_its_own_text(by_name: bool, recorded: Path, tmp_path: Path) -> None:
     paths = [

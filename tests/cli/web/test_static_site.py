@@ -53,6 +53,7 @@ for path in sys.argv[3:]:
 """
 
 
+@pytest.mark.full
 def test_the_archive_has_all_modules_that_the_page_needs(tmp_path: Path) -> None:
     with zipfile.ZipFile(io.BytesIO(build_archive())) as archive:
         archive.extractall(tmp_path)

@@ -77,6 +77,7 @@ def test_only_his_own_cards_are_shown_as_a_player() -> None:
             assert (seen.data["cards"] == [None] * 10) == (event.data["player"] != who)
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("count", [1, 3, 10])
 @pytest.mark.parametrize("contract", sorted(WITHOUT_TRUMPS))
 def test_the_tricks_decide_a_game_without_trumps(contract: str, count: int) -> None:

@@ -92,7 +92,7 @@ def test_a_certain_turn_is_no_comment(name: str, sign: str) -> None:
     assert f'\n{sign}[events]\n{sign}turn = {{ on = "TURN", silent = true, turn = true }}' in text
 
 
-@pytest.mark.full(but=1)
+@pytest.mark.full
 @pytest.mark.parametrize("wire", every(4, WIRES), ids=lambda wire: wire.name)
 def test_the_order_of_captures_changes_nothing(wire: Wire) -> None:
     # All begin at the same time, with the same clients.

@@ -439,6 +439,7 @@ def _violations(value: Any, schema: Any, whole: Any, path: str = "") -> Iterator
                 yield from _violations(item, inside, whole, at)
 
 
+@pytest.mark.full(but=5)
 @pytest.mark.parametrize("text", [EXAMPLE, *(file.read_text() for file in FILES)])
 def test_a_file_has_the_schema(text: str) -> None:
     schema = json_schema()

@@ -79,6 +79,7 @@ def _messages(items: Sequence[Item], dissector: FileDissector) -> list[tuple[Any
     return found
 
 
+@pytest.mark.full(but=2)
 @pytest.mark.parametrize("kind", ["plain", "fragments", "deflated"])
 @pytest.mark.parametrize("lost", [0, 50])
 def test_a_copy_dissects_like_the_original_without_names(
