@@ -6,11 +6,13 @@ import os
 import signal
 import sqlite3
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
+from threading import Thread, main_thread
 from typing import Any, cast
 
 import click
@@ -32,6 +34,9 @@ from kiebitz.services.standard_streams import (
     print_error_line,
     warn,
 )
+
+_REPEAT_S = 0.01
+"""Time in seconds after which a Ctrl-C that was lost is repeated."""
 
 COMMANDS: dict[str, dict[str, str]] = {
     "Record": {
@@ -193,15 +198,27 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Run the command `kiebitz` and exit."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # A KeyboardInterrupt raised during imports may be swallowed.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.unraisablehook = _repeat_interruption
     _restart_with_safe_path()
     open_standard_streams()
     status = run(sys.argv[1:])
     with suppress(BrokenPipeError):
         flush()
     sys.exit(FAILED if status == OK and has_output_failed() else status)
+
+
+def _repeat_interruption(lost: sys.UnraisableHookArgs) -> None:
+    """Repeat a Ctrl-C that came while an object was removed, where its exception is lost."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
+        return
+
+    def repeat() -> None:
+        # Here the exception would be lost, too.
+        time.sleep(_REPEAT_S)
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+
+    Thread(target=repeat, name="interruption", daemon=True).start()
 
 
 def _restart_with_safe_path() -> None:

@@ -17,7 +17,7 @@ CALLBACKS = ("_", "on_", "action_", "watch_", "compose")
 def _public_classes() -> Iterator[type]:
     """Yield the public classes of all modules, without those that need mitmproxy."""
     for module in walk_packages(kiebitz.__path__, "kiebitz."):
-        if module.name == "kiebitz.__main__" or ".mitm" in module.name:
+        if ".mitm" in module.name:
             continue
         for value in vars(import_module(module.name)).values():
             if inspect.isclass(value) and value.__module__ == module.name and value.__name__[0] != "_":

@@ -104,11 +104,14 @@ class Connections:
             while True:
                 await room.acquire()
                 try:
-                    accepted, _ = await loop.sock_accept(listener)
+                    accepted, _ = listener.accept()
                     tasks.create_task(set_up(accepted))
                 except OSError as error:
                     room.release()
                     if isinstance(error, ConnectionAbortedError):
+                        continue
+                    if isinstance(error, BlockingIOError):
+                        await _readable(listener)
                         continue
                     if loop.time() - warned_s >= _WARN_EVERY_S:
                         warned_s = loop.time()
@@ -118,6 +121,17 @@ class Connections:
                         )
                     # The file of an evicted connection is free in the event loop's next turn.
                     await asyncio.sleep(0 if self.pending.evict() or self.idle.evict() else _RETRY_S)
+
+
+async def _readable(listener: socket.socket) -> None:
+    """Wait until a listener has a connection. Python 3.11's `sock_accept` may fail if it is cancelled."""
+    loop = asyncio.get_running_loop()
+    arrived = asyncio.Event()
+    loop.add_reader(listener, arrived.set)
+    try:
+        await arrived.wait()
+    finally:
+        loop.remove_reader(listener)
 
 
 class HttpConnection(H11Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -91,6 +92,47 @@ def interrupted(
     used = ended[2]
     assert used.ru_utime + used.ru_stime - before < 1.0, (command, after_s)
     return said
+
+
+AT_START = """
+import signal, sys
+from kiebitz.__main__ import main
+
+class Finder:
+    def find_spec(*_):
+        signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Finder)
+main()
+"""
+
+WHILE_REMOVED = """
+import signal, sys, time
+from kiebitz.__main__ import main
+from kiebitz.cli.commands.protocols import protocols
+
+class Removed:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def listed(**options):
+    Removed()
+    time.sleep(60)
+
+protocols.callback = listed
+sys.argv = ["kiebitz", "protocols"]
+main()
+"""
+
+
+def test_ctrl_c_is_not_lost_while_an_object_is_removed() -> None:
+    done = subprocess.run([sys.executable, "-c", WHILE_REMOVED], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr.strip()) == (130, "")
+
+
+def test_ctrl_c_during_the_start_has_no_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_START], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
 COMMANDS = tried_commands("test_ctrl_c")
