@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
-from threading import Thread, main_thread
+from threading import Thread
 from typing import Any, cast
 
 import click
@@ -216,7 +216,7 @@ def _repeat_interruption(lost: sys.UnraisableHookArgs) -> None:
     def repeat() -> None:
         # Here the exception would be lost, too.
         time.sleep(_REPEAT_S)
-        signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
 
     Thread(target=repeat, name="interruption", daemon=True).start()
 

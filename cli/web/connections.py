@@ -106,12 +106,12 @@ class Connections:
                 try:
                     accepted, _ = listener.accept()
                     tasks.create_task(set_up(accepted))
+                except BlockingIOError:
+                    room.release()
+                    await _readable(listener)
                 except OSError as error:
                     room.release()
                     if isinstance(error, ConnectionAbortedError):
-                        continue
-                    if isinstance(error, BlockingIOError):
-                        await _readable(listener)
                         continue
                     if loop.time() - warned_s >= _WARN_EVERY_S:
                         warned_s = loop.time()

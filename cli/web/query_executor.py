@@ -41,8 +41,8 @@ _AT_ONCE = 2
 The threads are busy with as many, so a client that is alone loses nothing.
 """
 
-
 _ENDED = "the server has ended"
+"""Why queries are cancelled on shutdown."""
 
 
 class QueryTimeoutError(StorageError):
