@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -94,47 +93,6 @@ def interrupted(
     return said
 
 
-AT_START = """
-import signal, sys
-from kiebitz.__main__ import main
-
-class Finder:
-    def find_spec(*_):
-        signal.raise_signal(signal.SIGINT)
-
-sys.meta_path.insert(0, Finder)
-main()
-"""
-
-WHILE_REMOVED = """
-import signal, sys, time
-from kiebitz.__main__ import main
-from kiebitz.cli.commands.protocols import protocols
-
-class Removed:
-    def __del__(self):
-        signal.raise_signal(signal.SIGINT)
-
-def listed(**options):
-    Removed()
-    time.sleep(60)
-
-protocols.callback = listed
-sys.argv = ["kiebitz", "protocols"]
-main()
-"""
-
-
-def test_ctrl_c_is_not_lost_while_an_object_is_removed() -> None:
-    done = subprocess.run([sys.executable, "-c", WHILE_REMOVED], capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stderr.strip()) == (130, "")
-
-
-def test_ctrl_c_during_the_start_has_no_traceback() -> None:
-    done = subprocess.run([sys.executable, "-c", AT_START], capture_output=True, text=True, timeout=30)
-    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
-
-
 COMMANDS = tried_commands("test_ctrl_c")
 
 
@@ -174,10 +132,10 @@ def _is_interrupted(
     said = interrupted([part.format(**paths) for part in command], number * STEP_S, given, kind)
     if said is None:
         return False
-    if command[0] == "import" and "{database}" not in command:
+    # On a slow machine it may have created nothing yet.
+    if command[0] == "import" and "{database}" not in command and rows(new, "SELECT 1 FROM sqlite_schema"):
         # Each datagram of this capture is a message.
         counts = "(SELECT count(*) FROM chunks) - (SELECT count(*) FROM messages), count(*), count(ended_ns)"
-        # On a slow machine it may have recorded nothing yet.
         ((undissected, sessions, ended),) = rows(new, f"SELECT {counts} FROM sessions")
         assert sessions == ended
         assert sessions <= said.count("of the capture were imported; kiebitz sessions") + (undissected > 0)
