@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 import socket
@@ -95,7 +96,8 @@ def test_a_client_that_does_not_come_is_reported() -> None:
     done = probe("maexchen-client", "game REGISTERED/whole", "--max-time", "1", port=port)
     assert done.status == 1
     assert f"Connect the client to 127.0.0.1:{port} repeatedly: each connection is one case." in done.err
-    assert "no client connected in 1 s" in done.out
+    # A loaded machine has less of the second left.
+    assert re.search(r"no client connected in (?:1|0\.\d) s", done.out)
     assert "left out: 1 case: the 1 s of --max-time are over" in done.err
 
 

@@ -71,11 +71,11 @@ class BaselineGame(TargetSession):
                         await self._driver.play()
                 except TimeoutError:
                     if is_awaited and not self._monitor.has_client:
-                        lost = f"no client connected in {come_s:.3g} s"
+                        lost = f"no client connected in {round(come_s, 1):g} s"
                     elif not self.is_responsive:
-                        lost = f"it sent nothing in {limit_s:.3g} s"
+                        lost = f"it sent nothing in {round(limit_s, 1):g} s"
                     elif not self._route.has_finished_game:
-                        lost = f"no game was finished in {limit_s:g} s"
+                        lost = f"no game was finished in {round(limit_s, 1):g} s"
                 # While a newcomer is greeted, nothing follows the record any more.
                 diverged_at = self._route.diverged_at
                 self._observer.start_collecting()
