@@ -6,13 +6,12 @@ import os
 import signal
 import sqlite3
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from keyword import iskeyword
-from threading import Thread
+from threading import Timer
 from typing import Any, cast
 
 import click
@@ -212,13 +211,10 @@ def _repeat_interruption(lost: sys.UnraisableHookArgs) -> None:
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
         return
-
-    def repeat() -> None:
-        # Here the exception would be lost, too.
-        time.sleep(_REPEAT_S)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    Thread(target=repeat, name="interruption", daemon=True).start()
+    # Later, as the exception would be lost here, too.
+    timer = Timer(_REPEAT_S, os.kill, (os.getpid(), signal.SIGINT))
+    timer.daemon = True
+    timer.start()
 
 
 def _restart_with_safe_path() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from kiebitz.cli.web.admission import BusyError, Holder
@@ -109,8 +109,8 @@ class QueryExecutor:
         self._limit_s = limit_s
         self._workers: dict[tuple[int, Kind], _Workers] = {}
         self._own = threading.local()
-        self._answering: set[_RunningQuery] = set()
-        self._awaited: set[asyncio.Future[Any]] = set()
+        self._unfinished: set[Callable[[StorageError], None]] = set()
+        """Functions that cancel the running and the waiting queries for a reason; of the event loop."""
         self._is_closed = False
         self._slow: Counter[Holder | None] = Counter()
         """Number of slow queries of each client."""
@@ -148,27 +148,26 @@ class QueryExecutor:
 
     async def _run(self, served: ServedSession, question: Callable[[Reader], Found], kind: Kind) -> Found:
         """Run a query in a thread."""
-        loop = asyncio.get_running_loop()
         if self._is_closed:
             raise StorageError(_ENDED)
+        loop = asyncio.get_running_loop()
         answer: asyncio.Future[Found] = loop.create_future()
-        self._awaited.add(answer)
         call = _RunningQuery()
         timer: asyncio.TimerHandle | None = None
 
         def begin() -> None:
             nonlocal timer
-            timer = loop.call_later(self._limit_s, give_up)
+            why = QueryTimeoutError(f"the query was cancelled after {self._limit_s:g} s: request less")
+            timer = loop.call_later(self._limit_s, give_up, why)
 
-        def give_up() -> None:
+        def give_up(why: StorageError) -> None:
             # The thread may be busy with something that cannot be interrupted.
             call.cancel()
             if not answer.done():
-                answer.set_exception(
-                    QueryTimeoutError(f"the query was cancelled after {self._limit_s:g} s: request less")
-                )
+                answer.set_exception(why)
 
         def finish(found: Found | None, error: BaseException | None) -> None:
+            self._unfinished.discard(give_up)
             if answer.done():
                 return
             if error is not None:
@@ -186,6 +185,7 @@ class QueryExecutor:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(finish, found, error)
 
+        self._unfinished.add(give_up)
         try:
             key = id(served) if served.copies else 0, kind
             if key not in self._workers:
@@ -193,7 +193,6 @@ class QueryExecutor:
             self._workers[key].submit(run)
             return await answer
         finally:
-            self._awaited.discard(answer)
             if timer is not None:
                 timer.cancel()
 
@@ -202,11 +201,8 @@ class QueryExecutor:
         self._is_closed = True
         for workers in self._workers.values():
             workers.close()
-        for call in list(self._answering):
-            call.cancel()
-        for answer in self._awaited:
-            if not answer.done():
-                answer.set_exception(StorageError(_ENDED))
+        for give_up in self._unfinished:
+            give_up(StorageError(_ENDED))
 
     def _answer(
         self,
@@ -225,12 +221,10 @@ class QueryExecutor:
                 reader.look()
                 # The time limit does not include the wait for a thread.
                 call.begin(reader.timeline.connection)
-                self._answering.add(call)
                 begin()
                 return question(reader)
             except sqlite3.Error as error:
                 # SQLite's error code belongs to this thread's connection, so it is read here.
                 raise original_error(error) from error
             finally:
-                self._answering.discard(call)
                 call.end()
